@@ -29,7 +29,7 @@ def test_cells_that_are_no_module_together_are_reported(tmp_path: Path, monkeypa
     def one_cell(text: str) -> ast.Module | str:
         return "line 1: too large" if "y = 2" in text and "x = 1" in text else ast.parse(text)
 
-    monkeypatch.setattr("forbear_audit.rules.file_findings.parse", one_cell)
+    monkeypatch.setattr("forbear_audit.reading.sources.parse", one_cell)
     (tmp_path / "a.ipynb").write_bytes(book("x = 1", "y = 2", RETRIED))
     (tmp_path / "b.ipynb").write_bytes(book("x = 1", RETRIED))
     result = audit([tmp_path], settings=SETTINGS)

@@ -20,9 +20,9 @@ RETRIED = "import tenacity\n\n\n@tenacity.retry({})\ndef {}():\n    return load(
 SETTINGS = AuditSettings(select=("UNBOUNDED",))
 
 
-def run_of(result: Audit, root: Path, pages: str | None = None) -> Any:
+def run_of(result: Audit, root: Path) -> Any:
     """The run of a log, which is valid by the schema."""
-    log = json.loads(json.dumps(as_sarif(result, "1.2.3", root=root, pages=pages)))
+    log = json.loads(json.dumps(as_sarif(result, "1.2.3", root=root)))
     jsonschema.Draft4Validator(SCHEMA, format_checker=jsonschema.FormatChecker()).validate(log)
     (run,) = log["runs"]
     return run
@@ -43,7 +43,7 @@ def code(tmp_path: Path) -> Path:
 def test_a_log_is_valid_and_complete(code: Path) -> None:
     """The log of an audit with all there is is valid, and so is that of an empty one."""
     known = Baseline.of(code / "known.json", audit([code / "known.py"], settings=SETTINGS).findings)
-    run = run_of(audit([code], settings=SETTINGS, baseline=known), code, "https://example.com/rules.html")
+    run = run_of(audit([code], settings=SETTINGS, baseline=known), code)
     assert run_of(audit([], settings=SETTINGS), code)["results"] == []
     by_uri = {
         result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]: result for result in run["results"]
@@ -66,7 +66,7 @@ def test_a_log_is_valid_and_complete(code: Path) -> None:
     assert comment["locations"][0]["physicalLocation"]["region"] == {"startLine": 1}
     rule = run["tool"]["driver"]["rules"][by_uri["known.py"]["ruleIndex"]]
     assert (rule["id"], rule["name"], rule["defaultConfiguration"]) == ("UNBOUNDED", "Unbounded", {"level": "error"})
-    assert rule["helpUri"] == "https://example.com/rules.html#unbounded"
+    assert rule["helpUri"] == f"{PAGES}#unbounded"
     assert "```python\n@tenacity.retry" in rule["help"]["markdown"]
     assert "- backoff: add `max_tries=5, max_time=60`" in rule["help"]["markdown"]
 

@@ -5,12 +5,10 @@ import math
 from collections.abc import Iterator
 
 from forbear_audit.libraries.errors import error_names
+from forbear_audit.libraries.queues import Task
 from forbear_audit.reading.modules import Module, sets_constant
 from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.scopes import Function, from_package, keyword, walk_inside
-
-Task = tuple[RetryPolicy, ast.Call, RepeatedCode]
-"""The policy of a task, its node, and what it repeats."""
 
 
 def read_task(module: Module, function: Function, decorator: ast.expr, dotted: str) -> Iterator[Task]:

@@ -5,27 +5,13 @@ import math
 from collections.abc import Callable
 
 from forbear_audit.libraries.errors import error_names, join_names
-from forbear_audit.reading.bounds import bounds
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.retry_use import Limits, RetriedErrors, RetryPolicy, Wait, Waits, grows_to, seconds
-from forbear_audit.reading.scopes import from_package, has_unknown, keyword
+from forbear_audit.reading.retry_use import Limits, RetriedErrors, RetryPolicy, Wait, Waits, bounds, grows_to, seconds
+from forbear_audit.reading.scopes import from_package, keyword
 
 ALL = ("Exception",)
 _EXPONENTIAL = ("wait_exponential", "wait_random_exponential", "wait_full_jitter", "wait_exponential_jitter")
 """The waits of tenacity that grow without a cap if they have no `max`. All but the first have jitter."""
-
-
-def read(module: Module, call: ast.Call | ast.expr, dotted: str) -> RetryPolicy | None:
-    """Return the policy that a call of the function `dotted` makes, None if it is no retry of these libraries.
-
-    `call` is a plain name where a decorator is used without a call.
-    """
-    for package, names, parse in _READERS:
-        if from_package(dotted, package, *names):
-            if not isinstance(call, ast.Call):
-                call = ast.copy_location(ast.Call(func=call, args=[], keywords=[]), call)
-            return RetryPolicy(package) if has_unknown(call) else parse(module, call)
-    return None
 
 
 def _count(module: Module, limit: ast.expr | None, default: int | None = None) -> float | None:
@@ -188,7 +174,7 @@ def _read_retrying(module: Module, call: ast.Call) -> RetryPolicy:
 
 
 Parser = Callable[[Module, ast.Call], RetryPolicy]
-_READERS: tuple[tuple[str, tuple[str, ...], Parser], ...] = (
+READERS: tuple[tuple[str, tuple[str, ...], Parser], ...] = (
     ("tenacity", ("retry", "Retrying", "AsyncRetrying"), _read_tenacity),
     ("backoff", ("on_exception", "on_predicate"), _read_backoff),
     ("stamina", ("retry", "retry_context", "RetryingCaller", "AsyncRetryingCaller"), _read_stamina),

@@ -10,7 +10,7 @@ from forbear_audit.libraries.errors import error_names, join_names
 from forbear_audit.libraries.http import CodeRequest, are_harmless, requests_of_session
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import Flaw, Limits, RetriedErrors, RetryPolicy, Wait, Waits
-from forbear_audit.reading.scopes import from_package, has_unknown, keyword
+from forbear_audit.reading.scopes import keyword
 
 _REFUSALS = frozenset({408, 425, 429})  # statuses of 4xx that another attempt may cure
 _RANDOM = ("FullJitterBackoff", "EqualJitterBackoff", "DecorrelatedJitterBackoff", "ExponentialWithJitterBackoff")
@@ -18,14 +18,6 @@ _HOPELESS = frozenset({
     "INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "UNAUTHENTICATED", "UNIMPLEMENTED",
     "FAILED_PRECONDITION", "OUT_OF_RANGE", "DATA_LOSS", "OK",
 })  # fmt: skip
-
-
-def read(module: Module, call: ast.Call, dotted: str) -> RetryPolicy | None:
-    """Return the policy that a call of the function or class `dotted` makes, None if it makes none."""
-    for package, names, library, parse in _READERS:
-        if from_package(dotted, package, *names):
-            return None if has_unknown(call) else parse(module, call, library)
-    return None
 
 
 def _read_urllib3(module: Module, call: ast.Call, library: str) -> RetryPolicy | None:
@@ -156,7 +148,7 @@ def _read_grpc(node: ast.AST, policy: object) -> RetryPolicy:
 Parser = Callable[[Module, ast.Call, str], RetryPolicy | None]
 _GOOGLE = ("Retry", "AsyncRetry", "StreamingRetry", "AsyncStreamingRetry")
 _AIOHTTP = ("ExponentialRetry", "RandomRetry", "FibonacciRetry", "JitterRetry")
-_READERS: tuple[tuple[str, tuple[str, ...], str, Parser], ...] = (
+READERS: tuple[tuple[str, tuple[str, ...], str, Parser], ...] = (
     ("urllib3", ("Retry",), "urllib3", _read_urllib3),
     ("requests", ("Retry",), "urllib3", _read_urllib3),
     ("httpx_retries", ("Retry",), "httpx-retries", _read_urllib3),

@@ -69,12 +69,6 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
         return (package, "the client repeats commands") if repeats_commands(module, value) else None
     if from_package(dotted, "aiohttp_retry", "RetryClient"):
         return "aiohttp", "RetryClient of aiohttp-retry makes several attempts"
-    if (
-        isinstance(value.func, ast.Attribute)
-        and value.func.attr[:1].isupper()
-        and isinstance(value.func.value, ast.Call)
-    ):
-        return _client_retries(module, value.func.value)  # boto3.resource("dynamodb").Table("x")
     return None
 
 

@@ -7,15 +7,11 @@ from dataclasses import replace
 
 from forbear_audit.loops.generators import find_generator, list_yielded
 from forbear_audit.loops.loop_exits import failures
-from forbear_audit.reading.bounds import bounds
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import CAPS, HEADER, RANDOM, STOPS, TELLS, WAITS
-from forbear_audit.reading.retry_use import RetryUse, Wait, Waits, grows_to
+from forbear_audit.reading.retry_use import RetryUse, Wait, Waits, bounds, grows_to
 from forbear_audit.reading.scopes import Loop, walk_inside
 from forbear_audit.reading.syntax import calls_in, functions_in, names_in, walk_assigned
-
-_SLEEPS = ("time.sleep", "asyncio.sleep", "trio.sleep", "anyio.sleep", "gevent.sleep", "eventlet.sleep")
-"""The calls of sleep, by their full names."""
 
 _MOMENT = 0.1  # seconds: waits up to this are for something on the same machine
 
@@ -26,8 +22,7 @@ def sleeps(module: Module, nodes: list[ast.stmt]) -> list[ast.Call]:
 
 
 def _sleeps(module: Module, call: ast.Call) -> bool:
-    dotted = module.name_of(call.func)
-    if dotted in _SLEEPS or dotted.rpartition(".")[2] == "sleep":
+    if module.name_of(call.func).rpartition(".")[2] == "sleep":
         return True
     waits = isinstance(call.func, ast.Attribute) and call.func.attr == "wait"
     return waits and bool(call.args) and bool(STOPS.search(ast.unparse(call.func)))

@@ -266,10 +266,8 @@ class Module(Scopes):
 def sets_constant(module: Module, name: str, value: object) -> bool:
     """Return whether a module assigns a constant to an attribute with this dotted name, as the module says it."""
     assigns = [node for node in module.tree.body if isinstance(node, ast.Assign)]
-    return any(
-        name in [module.local_name(target) for target in node.targets] and module.constant(node.value) == value
-        for node in assigns
-    )
+    found = [node.value for node in assigns if name in map(module.local_name, node.targets)]
+    return any(module.constant(expr) == value for expr in found)
 
 
 def _small(value: object) -> object:

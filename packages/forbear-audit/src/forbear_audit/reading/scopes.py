@@ -40,8 +40,10 @@ class Scopes:
         """The values of the names in each function, class or module."""
         self.attributes: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         """The values of `self.name` in each class."""
+        self._scopes: dict[ast.AST, ast.AST] = {tree: tree}
         level: list[ast.AST] = [tree]
         for parent in level:  # it grows while it is read
+            scope = parent if type(parent) in SCOPES else self._scopes[parent]
             if type(parent) in _ENTERED:
                 self._enter(parent)
             for name in parent._fields:
@@ -52,9 +54,10 @@ class Scopes:
                         block[:] = [_open_suppress(c) if isinstance(c, ast.With) else c for c in block]
                     children = [child for child in block if isinstance(child, ast.AST)]
                     self.parents.update(dict.fromkeys(children, parent))
+                    self._scopes.update(dict.fromkeys(children, scope))
                     level += children
                 elif isinstance(value, ast.AST) and value._fields:
-                    self.parents[value] = parent
+                    self.parents[value], self._scopes[value] = parent, scope
                     level.append(value)
         for node in tree.body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -109,7 +112,8 @@ class Scopes:
 
     def scope(self, node: ast.AST) -> ast.AST:
         """Return the function, class or module whose names `node` sees."""
-        return next((parent for parent in self.ancestors(node) if isinstance(parent, SCOPES)), self.tree)
+        known = self._scopes.get(node)
+        return known or next((parent for parent in self.ancestors(node) if isinstance(parent, SCOPES)), self.tree)
 
     def function_of(self, node: ast.AST) -> Function | None:
         """Return the function around `node`, None at the top of the module."""
@@ -125,10 +129,11 @@ class Scopes:
     def values(self, name: ast.expr) -> list[ast.expr]:
         """Return the expressions that are assigned to a name, or to an attribute of `self`, where `name` stands."""
         if isinstance(name, ast.Name):
-            for scope in (*(p for p in self.ancestors(name) if isinstance(p, SCOPES)), self.tree):
-                if (scope, name.id) in self.assigned:
-                    return self.assigned[scope, name.id]
-        elif isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id in ("self", "cls"):
+            scope = self.scope(name)
+            while (scope, name.id) not in self.assigned and scope is not self.tree:
+                scope = self.scope(scope)
+            return self.assigned.get((scope, name.id), [])
+        if isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id in ("self", "cls"):
             owner = self.class_of(name)
             if owner is not None:
                 return self.attributes.get((owner, name.attr)) or self.assigned.get((owner, name.attr), [])

@@ -8,7 +8,7 @@ from forbear_audit.libraries import celery, decorators, objects, queues
 from forbear_audit.loops.limits import has_scope
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy, RetryUse, RetryUses
-from forbear_audit.reading.scopes import from_package
+from forbear_audit.reading.scopes import from_package, has_unknown
 from forbear_audit.rules.repeaters import find_repeater, loops_of, read_repeated_code
 from forbear_audit.rules.webhooks import find_webhooks
 
@@ -45,8 +45,14 @@ def read_policy(module: Module, expr: ast.expr) -> RetryPolicy | None:
     dotted = module.name_of(call.func if isinstance(call, ast.Call) else call)
     if dotted.partition(".")[0] not in _PACKAGES:
         return None
-    policy = decorators.read(module, call, dotted)
-    return objects.read(module, call, dotted) if policy is None and isinstance(call, ast.Call) else policy
+    for package, names, parse in decorators.READERS:
+        if from_package(dotted, package, *names):
+            made = call if isinstance(call, ast.Call) else ast.copy_location(ast.Call(call, [], []), call)
+            return RetryPolicy(package) if has_unknown(made) else parse(module, made)
+    for package, names, library, read in objects.READERS if isinstance(call, ast.Call) else ():
+        if isinstance(call, ast.Call) and from_package(dotted, package, *names):
+            return None if has_unknown(call) else read(module, call, library)
+    return None
 
 
 def _whole(module: Module, expr: ast.expr) -> ast.expr:
@@ -177,9 +183,8 @@ def _find_wrapped(module: Module) -> Iterator[RetryUse]:
             if known is not None and (known.awaits or not isinstance(function, ast.AsyncFunctionDef)):
                 yield RetryUse(known.policy, decorator, RepeatedCode(function.body, function), defined_elsewhere=True)
     for call in module.calls:
-        known = (
-            find_repeater(module, call.func) if call.args and isinstance(call.func, (ast.Name, ast.Attribute)) else None
-        )
+        is_named = call.args and isinstance(call.func, (ast.Name, ast.Attribute))
+        known = find_repeater(module, call.func) if is_named else None
         if known is not None and known.position is not None and len(call.args) > known.position:
             code = read_repeated_code(module, call, known.position)
             if code is not None:

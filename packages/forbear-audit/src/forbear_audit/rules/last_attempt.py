@@ -18,15 +18,14 @@ from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import is_momentary, sleeps
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import TIMED_OUT
-from forbear_audit.reading.retry_use import RetryUse
+from forbear_audit.reading.retry_use import Flaw, RetryUse
 from forbear_audit.reading.scopes import Loop, walk_inside
 from forbear_audit.reading.syntax import calls_in, has, names_in, names_stored
 
-Remark = tuple[str, ast.AST, str]
 _LOST = "the last error is not the cause of this one"
 
 
-def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Remark]:
+def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Flaw]:
     """Yield what is wrong with the last attempt of a loop: the rule, the place, and the message."""
     counting = counters(loop)
     paths = [path for attempt in use.code.tries for path in failures(module, loop, attempt)]

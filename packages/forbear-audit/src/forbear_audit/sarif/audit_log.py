@@ -14,12 +14,11 @@ PAGES = "https://github.com/forbear/forbear/blob/main/docs/reference/audit.md"
 """The address of the page of the rules, with a section for each."""
 
 
-def as_sarif(result: Audit, version: str, *, root: Path | None = None, pages: str | None = PAGES) -> dict[str, Any]:
+def as_sarif(result: Audit, version: str, *, root: Path | None = None) -> dict[str, Any]:
     """Return a SARIF log of an audit by this version of forbear.
 
     Paths below `root`, by default the current folder, are relative to it. Suppressed findings are there, too, marked as
-    suppressed. Files that were not read and wrong comments are notifications. `pages` is the address of the page of
-    the rules; None leaves it out.
+    suppressed. Files that were not read and wrong comments are notifications.
     """
     base = real(root or Path())
     listed = [
@@ -33,7 +32,7 @@ def as_sarif(result: Audit, version: str, *, root: Path | None = None, pages: st
         _notification("warning", f"not read: {unread.reason}", sarif_place(unread.path, base))
         for unread in result.unread
     ]
-    log = sarif_log(_driver(version, pages), results, notifications, base)
+    log = sarif_log(_driver(version), results, notifications, base)
     (invocation,) = log["runs"][0]["invocations"]
     invocation["toolConfigurationNotifications"] = [
         _notification(
@@ -44,18 +43,15 @@ def as_sarif(result: Audit, version: str, *, root: Path | None = None, pages: st
     return log
 
 
-def _driver(version: str, pages: str | None) -> dict[str, Any]:
-    driver: dict[str, Any] = {"name": "forbear audit", "version": version}
-    if pages is not None:
-        driver["informationUri"] = pages
-    driver["rules"] = [_rule(rule, pages) for rule in RULES.values()]
-    return driver
+def _driver(version: str) -> dict[str, Any]:
+    rules = [_rule(rule) for rule in RULES.values()]
+    return {"name": "forbear audit", "version": version, "informationUri": PAGES, "rules": rules}
 
 
-def _rule(rule: AuditRule, pages: str | None) -> dict[str, Any]:
+def _rule(rule: AuditRule) -> dict[str, Any]:
     words = [f"- {library}: {cure}" for library, cure in rule.cures.items()]
     markdown = [rule.why, "", "```python", rule.example, "```", "", f"Cure: {rule.cure}.", "", *words]
-    descriptor: dict[str, Any] = {
+    return {
         "id": rule.id,
         "name": "".join(word.title() for word in rule.id.split("-")),
         "shortDescription": {"text": rule.summary},
@@ -63,10 +59,8 @@ def _rule(rule: AuditRule, pages: str | None) -> dict[str, Any]:
         "help": {"text": f"{rule.why} Cure: {rule.cure}.", "markdown": "\n".join(markdown).strip()},
         "defaultConfiguration": {"level": rule.severity},
         "properties": {"tags": ["reliability", "retry"]},
+        "helpUri": f"{PAGES}#{rule.anchor}",
     }
-    if pages is not None:
-        descriptor["helpUri"] = f"{pages}#{rule.anchor}"
-    return descriptor
 
 
 def _result(finding: Finding, suppression: dict[str, str] | None, base: Path, times: Counter[str]) -> dict[str, Any]:

@@ -142,7 +142,8 @@ class StormPlugin:
         if clean is not None:
             _renew(item)
         # A parent as the next item: fixtures of function scope end, wider ones stay for the next run.
-        with nullcontext() if _is_shown(fault, clean, self._only) else _quiet(item):
+        is_shown = clean is None if self._only is None else fault is not None
+        with nullcontext() if is_shown else _quiet(item):
             reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
         self._next = None
         restore_lost()
@@ -264,11 +265,6 @@ def _name_test(item: pytest.Item) -> str:
 def _failed(item: pytest.Item, when: Literal["setup", "call", "teardown", "collect"], text: str) -> pytest.TestReport:
     phase = "call" if when == "collect" else when
     return pytest.TestReport(item.nodeid, item.location, dict.fromkeys(item.keywords, 1), "failed", text, phase)
-
-
-def _is_shown(fault: PlannedFault | None, clean: Observation | None, only: PlannedFault | None) -> bool:
-    """Return whether pytest shows this run: the first clean one, or that of `--forbear-fault`."""
-    return clean is None if only is None else fault is not None
 
 
 @contextmanager

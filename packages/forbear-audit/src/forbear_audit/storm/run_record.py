@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Lock, get_ident
 from types import CodeType
@@ -166,6 +167,10 @@ _current: list[RunRecord] = []
 _unrecorded: list[int] = []
 
 
+is_safe_operation: ContextVar[bool | None] = ContextVar("is_safe_operation", default=None)
+"""Whether the operation that a client is sending may be executed twice, if the client knows more than the request."""
+
+
 def current_record() -> RunRecord | None:
     """Return the record of the current run, None outside of one and in a thread that is not recorded now."""
     return _current[-1] if _current and get_ident() not in _unrecorded else None
@@ -197,9 +202,11 @@ def record_http_call(
     """Record an HTTP request on `record`, and return the call."""
     path = target.partition("?")[0] or "/"
     service = services.find(host, path) or Rfc9110()
-    judgement = service.classify(Request(method, host, target, headers, None))
+    is_safe = is_safe_operation.get()
+    if is_safe is None:
+        is_safe = service.classify(Request(method, host, target, headers, None)).repeatable
     key = next((headers[name] for name in _KEYS if name in headers), None)
-    return record.begin(f"{method} {replace_ids(path)}", unsafe=not judgement.repeatable, key=key, timeout=timeout)
+    return record.begin(f"{method} {replace_ids(path)}", unsafe=not is_safe, key=key, timeout=timeout)
 
 
 def replace_ids(name: str, separators: str = "/") -> str:

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Awaitable, Callable, Generator
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -186,17 +187,30 @@ def test_connects_again(server: OrdersServer, fetch: Any, fault: str, attempts: 
     assert not kinds or "3 attempts at one call" in report.findings[0].text
 
 
-def test_retries_of_botocore_are_seen(server: OrdersServer) -> None:
-    """Retries of botocore itself are seen: it sends a PutItem again after a lost response."""
-    session = botocore.session.Session()
-    client = session.create_client(
-        "sqs",
+def aws_client(service: str, server: OrdersServer) -> Any:
+    """Return a client of botocore that makes two attempts."""
+    return botocore.session.Session().create_client(
+        service,
         region_name="eu-west-1",
         endpoint_url=server.url,
         aws_access_key_id="id",
         aws_secret_access_key="secret",
         config=Config(retries={"mode": "standard", "total_max_attempts": 2}),
     )
+
+
+def test_operations_of_botocore_are_judged_by_their_model(server: OrdersServer) -> None:
+    """A read that is sent by POST may be sent twice, an update that adds may not."""
+    table = aws_client("dynamodb", server)
+    read = partial(table.get_item, TableName="t", Key={"id": {"S": "1"}})
+    assert storm(read, only="POST /#1:lost").findings == ()
+    add = partial(table.update_item, TableName="t", Key={"id": {"S": "1"}}, UpdateExpression="ADD n :one")
+    assert [finding.kind for finding in storm(add, only="POST /#1:lost").findings] == ["suspected"]
+
+
+def test_retries_of_botocore_are_seen(server: OrdersServer) -> None:
+    """Retries of botocore itself are seen: it sends a message again after a lost response."""
+    client = aws_client("sqs", server)
     queue = f"{server.url}/queue"
 
     def send() -> None:
