@@ -23,8 +23,8 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
         return "google", "google-cloud-storage retries this call for up to 120 s"
     dotted = module.name_of(call.func)
     if from_package(dotted, "stripe") and dotted.count(".") > 1:
-        off = sets_constant(module, "stripe.max_network_retries", 0)
-        return None if off else ("stripe", "stripe makes up to 3 attempts")
+        never = sets_constant(module, "stripe.max_network_retries", 0)
+        return None if never else ("stripe", "stripe makes up to 3 attempts")
     if dotted.split(".")[0] in ("openai", "anthropic") and dotted.count(".") > 1:  # the client of the module
         return dotted.partition(".")[0], "its default client makes up to 3 attempts"
     made = maker(module, call.func.value)

@@ -188,7 +188,7 @@ def block_of(module: "Scopes", statement: ast.AST) -> tuple[str, list[ast.stmt],
         value: object = getattr(parent, name, None)
         block = cast("list[ast.stmt]", value) if isinstance(value, list) else []  # a lambda's body is no list
         if statement in block:
-            return name, block, block.index(cast("ast.stmt", statement))
+            return name, block, [*map(id, block)].index(id(statement))
     return "", [], 0
 
 

@@ -59,10 +59,10 @@ def _status(module: Module, statement: ast.stmt, least: int) -> bool:
             | ast.Raise(exc=ast.Call() as call)
             | ast.Expr(value=ast.Call() as call)
         ):
-            name, status = ast.unparse(call.func), keyword(call, "status", "status_code")
-            if status is None and name.endswith(_TAKE_A_STATUS) and call.args:
-                status = call.args[0]
-            return name.endswith(_FAILURES) or (status is not None and _is_from(module, status, least))
+            name, given = ast.unparse(call.func), keyword(call, "status", "status_code")
+            if given is None and name.endswith(_TAKE_A_STATUS) and call.args:
+                given = call.args[0]
+            return name.endswith(_FAILURES) or (given is not None and _is_from(module, given, least))
         case ast.Raise(exc=ast.expr() as error):
             return ast.unparse(error).endswith(_FAILURES)
         case _:

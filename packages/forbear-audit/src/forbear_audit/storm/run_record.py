@@ -168,7 +168,7 @@ _unrecorded: list[int] = []
 
 
 is_safe_operation: ContextVar[bool | None] = ContextVar("is_safe_operation", default=None)
-"""Whether the operation that a client is sending may be executed twice, if the client knows more than the request."""
+"""True if the operation that a client is sending may be executed twice, where the client knows that better."""
 
 
 def current_record() -> RunRecord | None:
