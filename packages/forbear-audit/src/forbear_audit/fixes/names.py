@@ -5,7 +5,7 @@ import builtins
 from collections.abc import Iterator
 
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.scopes import SCOPES, imported_names, walk_inside
+from forbear_audit.reading.scopes import SCOPES, list_imported_names, walk_inside
 
 
 def find_imported_name(module: Module, dotted: str, place: ast.AST) -> str | None:
@@ -108,7 +108,7 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield the names that a node binds, with what each stands for: "" if the node is no import."""
     match node:
         case ast.Import() | ast.ImportFrom():
-            yield from imported_names(node)
+            yield from list_imported_names(node)
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
             yield name, ""
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):

@@ -66,7 +66,7 @@ class Scopes:
     def _enter(self, node: ast.AST) -> None:
         match node:
             case ast.Import() | ast.ImportFrom():
-                self.imports.update(imported_names(node))
+                self.imports.update(list_imported_names(node))
             case ast.Constant(value=str() as text) if "retryPolicy" in text:
                 self.configs.append(node)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -165,7 +165,7 @@ def has_unknown(call: ast.Call) -> bool:
     return any(item.arg is None for item in call.keywords)
 
 
-def imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+def list_imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
     """Yield the names that an import binds, with the dotted name that each stands for."""
     for alias in node.names:
         if isinstance(node, ast.ImportFrom):

@@ -12,7 +12,7 @@ from forbear_audit.storm.counting import EffectCount, Effects
 from forbear_audit.storm.faults import PlannedFault
 from forbear_audit.storm.run_record import RunRecord, SentCall, record_calls
 from forbear_audit.storm.shifted_time import RealWaits, ShiftedTime
-from forbear_audit.storm.wire import over_aiohttp, over_botocore, over_grpc, over_httpcore, over_redis, over_urllib3
+from forbear_audit.storm.wire import over_aiohttp, over_grpc, over_httpcore, over_redis, over_urllib3
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def observing(
     try:
         with ExitStack() as undo:
             restore_lost()
-            for library in (over_httpcore, over_urllib3, over_aiohttp, over_redis, over_botocore):
+            for library in (over_httpcore, over_urllib3, over_aiohttp, over_redis):
                 library.install(undo)
             over_grpc.install(undo, record)
             undo.enter_context(shift_time(clock))

@@ -1,24 +1,44 @@
 """Faults in urllib3, and so in requests and botocore, below the retries of all three."""
 
+import json
+import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from http.client import IncompleteRead, RemoteDisconnected
 from io import BytesIO
 from typing import Any
 
+from forbear.services.aws import classify
 from forbear_audit.storm.patching import replace
-from forbear_audit.storm.run_record import RunRecord, SentCall, current_record, record_http_call
+from forbear_audit.storm.run_record import RunRecord, SentCall, current_record, is_safe_operation, record_http_call
 from forbear_audit.storm.wire import canned
 
 
 def install(undo: ExitStack) -> None:
-    """Stand in the way of urllib3, where it is installed."""
+    """Stand in the way of urllib3, where it is installed, and judge the operations of botocore, where it is loaded."""
+    endpoint: Any = sys.modules.get("botocore.endpoint")
+    if endpoint is not None:
+        replace(undo, endpoint.Endpoint, "make_request", _judge(endpoint.Endpoint.make_request))
     try:
         from urllib3.connectionpool import HTTPConnectionPool
     except ImportError:
         return
     replace(undo, HTTPConnectionPool, "_make_request", _make(HTTPConnectionPool._make_request))
+
+
+def _judge(original: Callable[..., Any]) -> Callable[..., Any]:
+    def make_request(self: Any, operation_model: Any, request_dict: Any) -> Any:
+        parameters: dict[str, Any] = {}
+        with suppress(TypeError, ValueError):  # another protocol than JSON
+            parameters.update(json.loads(request_dict["body"]))
+        token = is_safe_operation.set(classify(operation_model, parameters).repeatable)
+        try:
+            return original(self, operation_model, request_dict)
+        finally:
+            is_safe_operation.reset(token)
+
+    return make_request
 
 
 def _make(original: Callable[..., Any]) -> Callable[..., Any]:
