@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from urllib.parse import urlsplit
 
 from forbear.core.chain import attributes_of, cause_of, walk_errors
 from forbear.core.check import is_mapping
@@ -81,7 +82,7 @@ def _names(commands: "tuple[Any, ...]") -> str:
 def was_read(sent: Sent, reads: "Sequence[Any]") -> bool:
     """Return whether one of the `reads` was of what a write writes: the same resource or a parent of it, the same key.
 
-    A read is the words of a command, or the port of a request of HTTP.
+    A read is the words of a command, or a URL in the form of some library.
     """
     from forbear.http.request import Request
 
@@ -94,15 +95,21 @@ def was_read(sent: Sent, reads: "Sequence[Any]") -> bool:
         return any(_word(word) in keys for command in commands for word in command[1:])
     if not isinstance(sent.subject, Request):
         return False
-    path = _path(sent.subject)
-    others: list[Request] = [read.exchange.request for read in reads if not isinstance(read, tuple)]
-    return any(
-        path.startswith(_path(read)) and read.origin == sent.subject.origin for read in others if _path(read) != "/"
-    )
+    path, origin = _folder(sent.subject.target.partition("?")[0]), sent.subject.origin
+    for read in reads:
+        try:
+            url = urlsplit("" if isinstance(read, tuple) else str(read))
+            port = url.port or (80 if url.scheme == "http" else 443)
+        except ValueError:  # a URL that nobody can send
+            continue
+        folder = _folder(url.path)
+        if folder != "/" and path.startswith(folder) and (url.scheme, url.hostname, port) == origin:
+            return True
+    return False
 
 
-def _path(request: "Any") -> str:
-    return f"{request.target.partition('?')[0].rstrip('/')}/"
+def _folder(path: str) -> str:
+    return f"{path.rstrip('/')}/"
 
 
 def _word(word: object) -> object:

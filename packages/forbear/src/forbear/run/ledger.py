@@ -92,7 +92,7 @@ class Entry:
 class Entries(list["AnyEntry"]):
     """The entries of a thread or an async call; `lost` is the number of the newest one that was dropped unjudged.
 
-    `reads` has what was read, each with its number: the words of a command, or a port.
+    `reads` has what was read, each with its number: the words of a command, or a URL.
     """
 
     __slots__ = ("lost", "reads", "sweep")
@@ -149,7 +149,7 @@ def enter(entry: "AnyEntry") -> int:
 
 
 def note_read(thing: object) -> None:
-    """Note what is read now, the words of a command or a port: a later write of the same may depend on it."""
+    """Note what is read now, the words of a command or a URL: a later write of the same may depend on it."""
     number = reports_made[0] = next(numbers)
     if _active.get():  # a listener
         return

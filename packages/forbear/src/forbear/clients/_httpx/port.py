@@ -36,6 +36,9 @@ class HttpxPortBase(HttpCall):
         self._url = request.url  # the caller's headers: a transport may change the request's while it sends
         super().__init__(options, request.method, plain=type(request.stream) is library.ByteStream)
 
+    def _mark(self) -> object:
+        return self._url
+
     def _is_small(self) -> bool:
         return len(self._request.stream._stream) <= MOST_BODY
 

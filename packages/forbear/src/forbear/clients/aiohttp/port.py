@@ -20,7 +20,6 @@ from yarl import URL
 from forbear.clients.aiohttp.body import Reusable, body_of
 from forbear.clients.aiohttp.response import Continued, Pieces, answer, read_copy, set_headers, settle
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.evidence.sent import MOST_BODY
 from forbear.exchange.http.adrive import AsyncReader
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.port import AsyncPort
@@ -102,10 +101,8 @@ class AiohttpPort(AsyncPort[ClientResponse]):
         self._request = request
         super().__init__(options, request.method, plain=isinstance(request.body, _IN_MEMORY))
 
-    def _is_small(self) -> bool:
-        body: Any = self._request.body
-        size: int = len(body) if isinstance(body, bytes) else body.size
-        return size <= MOST_BODY
+    def _mark(self) -> object:
+        return self._request.url
 
     def _target(self) -> tuple[str, str]:
         url = self._request.url

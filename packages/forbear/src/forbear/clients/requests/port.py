@@ -94,6 +94,9 @@ class RequestsPort(Port[requests.Response]):
         plain = request.body is None or isinstance(request.body, bytes | str)
         super().__init__(options, str(request.method), plain=plain)
 
+    def _mark(self) -> object:
+        return self._request.url
+
     def _is_small(self) -> bool:
         return len(self._request.body or b"") <= MOST_BODY
 

@@ -156,7 +156,7 @@ class EnteredRequest(Start):
         if not ledger.is_used[0]:
             return
         if self._method in READS:
-            ledger.note_read(self)
+            ledger.note_read(self._mark())
         else:
             self.is_done, self.is_open = False, True
             if self._options.vouch.apis:
@@ -188,6 +188,10 @@ class EnteredRequest(Start):
             leave_in_doubt(error, f"{request.method} {request.host}", str(error), self.runtime, self.time, request)
             raise
         return key.shorten(self.automatic.until - self.time)
+
+    def _mark(self) -> object:
+        """Return the URL in any form whose text is the URL: what is noted of a read keeps no request alive."""
+        return self.exchange.request.resource
 
     def _is_small(self) -> bool:
         """Return whether the request's body is in memory, and has at most 64 KiB; False if that takes time to tell."""
