@@ -23,7 +23,7 @@ from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdi
 from forbear.exchange.http.adrive import AsyncReader
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.port import AsyncPort
-from forbear.exchange.http.send import AsyncOnce, Body, Variation
+from forbear.exchange.http.send import ORIGINAL, AsyncOnce, Body, Variation
 from forbear.exchange.interrupt import frames_of
 from forbear.http.ranges import coding
 from forbear.http.request import joined
@@ -190,7 +190,7 @@ class AiohttpPort(AsyncPort[ClientResponse]):
         await settle(response)
 
     async def read_back(self, target: str, headers: Mapping[str, str], limit: float) -> ClientResponse:
-        """Send the session's own request as a GET of another target, then give it its method back."""
+        """Send the session's own request as a GET of another target, and make it what it was: others may repeat it."""
         request, method = self._request, self._request.method
         await request.update_body(None)
         request.headers, request.chunked, self._replaced = CIMultiDict(headers), None, True
@@ -200,7 +200,8 @@ class AiohttpPort(AsyncPort[ClientResponse]):
             async with within(limit):
                 return await self._handler(request)
         finally:
-            request.method, request.url = method, self._url
+            request.method = method
+            await self._vary(ORIGINAL)
 
     def answer(self, response: ClientResponse, status: int, headers: Mapping[str, str], content: bytes) -> None:
         answer(response, status, headers, content)
