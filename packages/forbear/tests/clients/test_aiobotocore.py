@@ -69,6 +69,24 @@ async def test_aiohttp_repeats_nothing_by_itself(end: str, *, installed: bool) -
     assert [seen.method for seen in server.seen] == ["GET", *["PUT"] * (1 if installed else 2)]
 
 
+async def test_all_attempts_of_a_run_send_one_token() -> None:
+    """A function that is called again sends the token of its first attempt; by itself it ends after a lost response."""
+
+    async def create() -> None:
+        await client.create_secret(Name="s", SecretString="x")
+
+    outer = forbear.retry(on=forbear.transient, attempts=2, timeout=60, retry_exhausted=True)
+
+    with virtual_time(), Wire(aws.LOST, OK, aws.LOST) as server:
+        async with connect("secretsmanager", server.url) as client:
+            aiobotocore.install(client, attempts=1)
+            await outer.with_repeatable(True).acall(create)
+            with pytest.raises(exceptions.BotoCoreError):
+                await outer.acall(create)
+        first, second, _ = (json.loads(seen.body)["ClientRequestToken"] for seen in server.seen)
+    assert first == second
+
+
 async def test_uninstall_turns_the_repeats_on_again() -> None:
     """A session of aiohttp that was made in the meantime is as it was, too."""
     with virtual_time(), Wire(reply(200, b"{}"), aws.LOST) as server:
