@@ -123,7 +123,7 @@ def test_the_list_is_read_as_it_was_written(compiled: Path, tmp_path: Path, monk
     head, packages, services = (tmp_path / "google.txt").read_text(encoding="utf-8").splitlines()
     assert head == "# googleapis 0123456789abcdef"
     assert packages == "google.made.v1 google.made.v1beta"
-    assert services.startswith(" Things GetThing SearchThings:read")
+    assert services.startswith(" Things GetThing SearchThings:read StartThing:key~60 ")
 
 
 def _label(number: str, rpc: str, label: str, drawn_for: str = "read", half: str = "aside") -> dict[str, str]:
@@ -164,3 +164,16 @@ def test_the_sample_has_every_item_once() -> None:
     assert {kind: drawn.count(kind) for kind in drawn} == {
         **dict.fromkeys(google_rules.KINDS, 75), "policy": 74, "all": 100,
     }  # fmt: skip
+
+
+def test_the_docs_have_the_table_of_the_labels() -> None:
+    """It is computed from the labels and from what the list allows; no harmful one of the half set aside is allowed."""
+    rows = google_labels.read()
+    page = (google_labels.FILE.parent / "google.md").read_text(encoding="utf-8")
+    assert google_labels.tell_table(rows) in page
+    assert google_labels.tell_recall(rows) in page
+    assert {row["label"] for row in rows} <= set(google_labels.LABELS)
+    assert all(row["label"] == row["a"] == row["b"] or row["why"] for row in rows)
+    counts = [google_labels.count(rows, kind) for kind in google_rules.KINDS]
+    assert sum(each["aside", "harmful"] for each in counts) == 0
+    assert sum(each["aside", "safe"] for each in counts) >= 250

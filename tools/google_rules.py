@@ -27,6 +27,8 @@ _ACTS = re.compile(
     r"|creates? (?:a|an|the) |\bincrement|\badds? |\bsends?\b|\bstarts? |\bresets? |\bleases?\b|\bverif|is performed",
     re.IGNORECASE,
 )
+_DEPLOYED = re.compile(r"revision|terraform|^build_(?:config|id)|source_archive|^version_id")
+"""Fields of a resource of which each update may build, deploy or record a new version."""
 _COMES_BACK = re.compile(r"re-?appear|re-?creat|comes? back|regenerat|new revision", re.IGNORECASE)
 _NOT_BY_ID = re.compile(r"not (?:\w+ )*idempotent|\bverif", re.IGNORECASE)
 _MANY = frozenset({"filter", "query", "names", "parent", "ids", "all", "delete_all", "regex", "pattern", "purge"})
@@ -126,14 +128,15 @@ def _find_update(rpc: Rpc, methods: set[str], protos: Protos) -> Found | None:
     if not re.match(r"(?:Update|Patch|Set)(?:[A-Z]|$)", rpc.method) or not methods <= {"PATCH", "PUT", "POST"}:
         return None
     masks = [field for field in rpc.fields if field.type == MASK and re.search(r"update|field_mask|^mask", field.name)]
-    if len(masks) != 1 or masks[0].repeated or _ACTS.search(rpc.comment):
+    if len(masks) != 1 or masks[0].repeated or _ACTS.search(rpc.comment) or field_of(rpc, "email") is not None:
         return None
     for field in rpc.fields:
         if field.name == "etag":
             return Found("etag", (masks[0].name, "etag"))
         if any(inner.name == "etag" for inner in protos.messages.get(field.type, ())):
             return Found("etag", (masks[0].name, f"{field.name}.etag"))
-    return Found("update", (masks[0].name,))
+    inner = [each.name for field in rpc.fields for each in protos.messages.get(field.type, ())]
+    return None if any(map(_DEPLOYED.search, inner)) else Found("update", (masks[0].name,))
 
 
 def _find_policy(rpc: Rpc, methods: set[str], protos: Protos) -> Found | None:

@@ -1,4 +1,4 @@
-"""Writes of Google's APIs by conditions in rows: executions on a real server, sync and asyncio, and in functions."""
+"""Writes of Google's APIs by rows and list: executions on a real server, sync and asyncio, and in functions."""
 
 import asyncio
 import json
@@ -18,6 +18,8 @@ from forbear_testkit.clients.google.rpc_server import Server, running
 
 CREATE = "google.cloud.tasks.v2.CloudTasks/CreateTask"
 QUERY = "google.cloud.bigquery.v2.JobService/Query"
+SECRETS, PUBSUB = "google.cloud.secretmanager.v1.SecretManagerService", "google.pubsub.v1"
+SECRET, MASK = "projects/p/secrets/s", {"paths": ["labels"]}
 KEY = "7d9f3a52-6f0b-4b7e-9a37-0e4b1f6f6f11"
 Message = dict[str, Any]
 Send = Callable[[str, str, Message], object]
@@ -68,6 +70,13 @@ def server() -> Iterator[Server]:
         ("google.firestore.v1.Firestore/RunQuery", {"structured_query": {}}),
         (QUERY, {"query_request": {"query": "INSERT", "request_id": KEY}}),
         ("google.cloud.compute.v1.Instances/Delete", {"instance": "i", "request_id": KEY}),
+        ("google.cloud.compute.v1.Instances/Insert", {"project": "p", "request_id": KEY}),
+        (f"{SECRETS}/CreateSecret", {"parent": "projects/p", "secret_id": "s"}),
+        (f"{SECRETS}/DeleteSecret", {"name": SECRET, "etag": "e"}),
+        (f"{SECRETS}/UpdateSecret", {"update_mask": MASK, "secret": {"name": SECRET, "etag": "e"}}),
+        (f"{PUBSUB}.Publisher/CreateTopic", {"name": "projects/p/topics/t"}),
+        (f"{PUBSUB}.Publisher/UpdateTopic", {"topic": {"name": "projects/p/topics/t"}, "update_mask": MASK}),
+        (f"{PUBSUB}.Subscriber/DeleteSubscription", {"subscription": "projects/p/subscriptions/s"}),
     ],
 )
 def test_a_write_that_a_rule_allows_is_repeated(server: Server, send: Send, name: str, message: Message) -> None:
@@ -87,7 +96,12 @@ def test_a_write_that_a_rule_allows_is_repeated(server: Server, send: Send, name
         ("google.firestore.v1.Firestore/Commit", {"writes": []}, None),
         (QUERY, {"query_request": {"query": "INSERT", "request_id": ""}}, "query_request.request_id"),
         ("google.cloud.compute.v1.Instances/Delete", {"instance": "i"}, "request_id"),
-        ("google.pubsub.v1.Publisher/Publish", {"topic": "projects/p/topics/t"}, None),
+        ("google.cloud.compute.v1.Instances/Insert", {"project": "p", "request_id": ""}, "request_id"),
+        (f"{SECRETS}/CreateSecret", {"secret_id": ""}, "secret_id"),
+        (f"{SECRETS}/DeleteSecret", {"name": SECRET}, "name of one resource and etag"),
+        (f"{SECRETS}/UpdateSecret", {"update_mask": MASK, "secret": {}}, "update_mask and secret.etag"),
+        (f"{PUBSUB}.Subscriber/DeleteSubscription", {"subscription": "projects/-/subscriptions/s"}, "subscription"),
+        (f"{PUBSUB}.Publisher/Publish", {"topic": "projects/p/topics/t"}, None),
         (
             "google.cloud.secretmanager.v1.SecretManagerService/AddSecretVersion",
             {"parent": "projects/p/secrets/s"},
