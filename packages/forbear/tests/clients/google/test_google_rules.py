@@ -112,7 +112,7 @@ def test_a_write_that_a_rule_allows_is_repeated(server: Server, send: Send, name
 def test_any_other_write_is_executed_once(
     server: Server, send: Send, name: str, message: Message, condition: str | None
 ) -> None:
-    """Where a condition is missing the note names it, else it has the line that vouches."""
+    """The note names the condition that is missing, or has the line that vouches."""
     server.fail(UNAVAILABLE)
     with virtual_time(), pytest.raises(grpc.RpcError) as caught:
         send(server.target, name, message)
