@@ -164,33 +164,6 @@ def test_without_the_option_the_conflict_is_handed_out(send: Send, cloud: Cloud)
     assert [request.operation for request in cloud.requests] == ["storage.objects.patch"] * 2
 
 
-def test_a_middleware_around_may_repeat_the_request(cloud: Cloud) -> None:
-    """After a read that proved nothing, aiohttp's request is again what the caller made it."""
-    cloud.fault(Fault.reset(operation="storage.objects.patch"))
-    cloud.store.touch(cloud.store.object("bkt", "o"))
-
-    async def twice(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-        first = await handler(request)
-        assert first.status == 412
-        return await handler(request)
-
-    async def main() -> int:
-        middlewares = (twice, RetryMiddleware(cloud_storage.policy, settle=True))
-        async with (
-            aiohttp.ClientSession(middlewares=middlewares) as session,
-            session.patch(cloud.url + PATCH, json=BODY, headers={"X-Mine": "1"}) as response,
-        ):
-            return response.status
-
-    with virtual_time(seed=7), asyncio.Runner() as runner:
-        assert runner.run(main(), context=copy_context()) == 412
-    patches = [request for request in cloud.requests if request.method == "PATCH"]
-    assert [request.method for request in cloud.requests] == ["PATCH", "PATCH", "GET", "PATCH"]
-    assert {(request.size, request.headers["x-mine"], request.headers["content-type"]) for request in patches} == {
-        (len(json.dumps(BODY)), "1", "application/json")
-    }
-
-
 def test_through_every_flavour_of_httpx(flavour: Flavour, cloud: Cloud) -> None:
     """Sync, on asyncio and on trio."""
     cloud.fault(LOST)

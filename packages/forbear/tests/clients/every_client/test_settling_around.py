@@ -1,15 +1,18 @@
-"""`settle=` in a run around the request: an attempt of the function finds done what an earlier attempt had sent."""
+"""`settle=` in a run around the request: an attempt of the function finds done what an earlier one had sent."""
 
 import asyncio
+import json
 from base64 import b64encode
 from contextvars import copy_context
 from hashlib import md5
 from typing import Any
 
+import aiohttp
 import httpx
 import pytest
 
 import forbear
+from forbear.clients.aiohttp import RetryMiddleware
 from forbear.clients.httpx import AsyncRetryTransport, RetryTransport
 from forbear.exchange.http import settling
 from forbear.run.runtime import current
@@ -19,6 +22,8 @@ from forbear_cloud import Cloud, Fault
 
 UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=o&ifGenerationMatch=0"
 INSERT = "storage.objects.insert"
+PATCH = "/storage/v1/b/bkt/o/o?ifMetagenerationMatch=1"
+BODY = {"metadata": {"a": "b"}}
 ONCE = cloud_storage.policy.with_attempts(1)
 AROUND = forbear.retry(httpx.TransportError, attempts=3, retry_exhausted=True, backoff=forbear.Constant(1))
 
@@ -125,6 +130,34 @@ def test_an_attempt_that_was_cut_off_is_unknown() -> None:
     with virtual_time(), asyncio.Runner() as runner:
         response = runner.run(send(), context=copy_context())
     assert (response.status_code, sent) == (200, ["POST", "POST", "GET"])
+
+
+def test_a_middleware_around_may_repeat_the_request(cloud: Cloud) -> None:
+    """After a read that proved nothing, aiohttp's request is again what the caller made it."""
+    cloud.store.put("bkt", "o", b"x")
+    cloud.fault(Fault.reset(operation="storage.objects.patch"))
+    cloud.store.touch(cloud.store.object("bkt", "o"))
+
+    async def twice(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+        first = await handler(request)
+        assert first.status == 412
+        return await handler(request)
+
+    async def main() -> int:
+        middlewares = (twice, RetryMiddleware(cloud_storage.policy, settle=True))
+        async with (
+            aiohttp.ClientSession(middlewares=middlewares) as session,
+            session.patch(cloud.url + PATCH, json=BODY, headers={"X-Mine": "1"}) as response,
+        ):
+            return response.status
+
+    with virtual_time(seed=7), asyncio.Runner() as runner:
+        assert runner.run(main(), context=copy_context()) == 412
+    patches = [request for request in cloud.requests if request.method == "PATCH"]
+    assert [request.method for request in cloud.requests] == ["PATCH", "PATCH", "GET", "PATCH"]
+    assert {(request.size, request.headers["x-mine"], request.headers["content-type"]) for request in patches} == {
+        (len(json.dumps(BODY)), "1", "application/json")
+    }
 
 
 def test_the_memory_is_bounded(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
