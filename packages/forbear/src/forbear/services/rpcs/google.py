@@ -107,20 +107,25 @@ class RpcRule(NamedTuple):
         """Return whether a request may be executed twice, by this rule."""
         if not self.fields and not self.unset:
             return True
+        is_met = _is_one if self.kind == "delete" else _is_set
         try:
-            if any(field(message, name) for name in self.unset):
-                return False
-            values = [field(message, name) for name in self.fields]
+            for name in self.unset:
+                if field(message, name):
+                    return False
+            for name in self.fields:
+                if not is_met(field(message, name)):
+                    return False
         except Exception:  # attributes of an unknown object may raise anything
             return False
-        if self.kind == "delete":
-            return all(type(value) is str and _is_one(value) for value in values)
-        return all(map(_is_set, values))
+        return True
 
 
-def _is_one(name: str) -> bool:
+def _is_one(name: object) -> bool:
     """Return whether a name is that of one resource: no segment is empty, a wildcard or the `-` for all parents."""
-    return not {"", "-", "*", "**"} & set(name.split("/"))
+    return type(name) is str and _NOT_ONE.isdisjoint(name.split("/"))
+
+
+_NOT_ONE = frozenset({"", "-", "*", "**"})
 
 
 def _is_set(value: Any) -> bool:
