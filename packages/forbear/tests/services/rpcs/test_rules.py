@@ -76,7 +76,7 @@ def test_reads_of_google(name: str) -> None:
      "UpdateThing", "DeleteThing", "CreateThing", "Gone"],
 )  # fmt: skip
 def test_what_google_calls_otherwise_is_never_repeated(name: str) -> None:
-    """Queries may write, pulls take, sessions and transactions begin; and no rule for writes is measured yet."""
+    """Queries may write, pulls take, sessions and transactions begin; and the writes are in no list."""
     assert not judge(f"google.made.v1.Things/{name}").repeatable
 
 
