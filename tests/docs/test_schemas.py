@@ -57,6 +57,8 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("explain", ["explain", "grpc", "some.Service/Method"]),
     ("explain", ["explain", "redis", "SET", "key", "value", "NX"]),
     ("explain", ["explain", "redis", "BLPOP", "key", "0"]),
+    ("doctor", ["doctor"]),
+    ("doctor", ["doctor", "--check", "requests", "stripe"]),
     ("explain-har", ["explain", "requests.har"]),
     *(
         ("explain-operations", ["explain", "--operations", table])

@@ -30,6 +30,7 @@ COMMANDS = {
     "run": Source("Run a program, and run it again if it fails.", "forbear.cli.run"),
     "curl": Source("Send an HTTP request, and send it again where that is safe.", "forbear_transfer.cli.curl"),
     "explain": Source("Say whether a request may be repeated, and why.", "forbear.cli.explain"),
+    "doctor": Source("Say which clients repeat by themselves, and what makes them safe.", "forbear.cli.doctor"),
     "schedule": Source("Show when a policy retries.", "forbear.cli.schedule"),
     "simulate": Source("Show what a fleet of clients does to a service, by a policy.", "forbear_simulate.cli"),
     "export": Source("Write a policy as configuration or code for another system.", "forbear.cli.export"),
