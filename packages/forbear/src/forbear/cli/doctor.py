@@ -199,7 +199,8 @@ def _send_boto3(port: int) -> None:
 
     config = Config(retries={"total_max_attempts": 1}, read_timeout=_TIMEOUT, proxies={})
     endpoint, secrets = f"http://127.0.0.1:{port}", {"aws_access_key_id": "a", "aws_secret_access_key": "a"}
-    made: Any = boto3.client("sqs", region_name="us-east-1", endpoint_url=endpoint, config=config, **secrets)
+    untyped: Any = boto3
+    made = untyped.client("sqs", region_name="us-east-1", endpoint_url=endpoint, config=config, **secrets)
     made.send_message(QueueUrl=f"{endpoint}/1/q", MessageBody="a")
 
 

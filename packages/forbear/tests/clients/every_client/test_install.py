@@ -178,13 +178,13 @@ def test_an_sdk_keeps_its_own_rules(ask: Any, answer: Answer, failure: Answer, r
 
 
 def test_an_sdk_that_fails() -> None:
-    """Its error has the report."""
+    """Its error has the report; the table of language models has allowed the repeats, so no vouch was needed."""
     with virtual_time(), Wire(reply(503)) as wire:
         with pytest.raises(openai.InternalServerError) as caught:
             openai_says(wire.url)
         report = forbear.report(caught.value)
         assert report is not None
-        assert (report.count, report.vouched) == (len(wire.seen), True)
+        assert (report.count, report.vouched) == (len(wire.seen), False)
 
 
 @pytest.mark.soak
