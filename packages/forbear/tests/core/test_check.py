@@ -1,9 +1,11 @@
 """Checks that several parameters share: timedeltas become seconds, and flags may be None where that means something."""
 
+import itertools
 import subprocess
 import sys
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -73,3 +75,27 @@ def test_a_protocol_is_satisfied_by_position() -> None:
     """Names and defaults of a user's `delay` do not matter."""
     backoff: Backoff = Constant(2)
     assert backoff.delay(0, 0.5, None) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("12345678", "12345678"),
+        ("1234567", None),
+        ("*", None),
+        ("*" * 8, "*" * 8),
+        (b"\xff1234567", "\xff1234567"),
+        (b"1234567", None),
+        (UUID(int=5), str(UUID(int=5))),
+        (10**9, "1000000000"),
+        (10**9 - 1, None),
+        (True, None),
+        (None, None),
+        (1e9, None),
+        (type("Text", (str,), {})("12345678"), None),
+    ],
+    ids=itertools.count(),
+)
+def test_what_is_not_equal_by_chance(value: object, text: str | None) -> None:
+    """Long texts, bytes, UUIDs and large numbers last; short ones, and subclasses whose code is the user's, do not."""
+    assert check.lasting_text(value) == text

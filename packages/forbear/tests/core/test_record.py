@@ -181,3 +181,9 @@ class Nothing(Record):
 def test_a_record_without_fields_shows_its_name() -> None:
     """Its repr is the call that makes it."""
     assert repr(Nothing()) == "Nothing()"
+
+
+def test_an_unknown_keyword_is_refused_with_the_one_to_write() -> None:
+    """Records that users make name the keyword, and the one that forbear has."""
+    with pytest.raises(TypeError, match="`Limits` takes no `max_tries`: write `attempts`"):
+        Limits(max_tries=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from forbear.core.record import Record
-from forbear.core.service import Judgement, TableEntry, cure_for, why_not
+from forbear.core.service import Judgement, OperationSet, TableEntry, cure_for, why_not
 from forbear.core.verdict import Safety
 
 
@@ -76,3 +76,13 @@ def test_an_entry_has_what_its_row_says() -> None:
 def test_they_can_be_pickled(value: Record) -> None:
     """A pickled copy is equal, field by field."""
     assert pickle.loads(pickle.dumps(value)) == value
+
+
+def test_a_set_of_operations_is_a_text_that_its_kind_completes() -> None:
+    """Its repr is its name, as users write it; what it holds is the business of a subclass."""
+    named = OperationSet("forbear.some")
+    assert (named.text, repr(named)) == (named, "forbear.some")
+    with pytest.raises(NotImplementedError):
+        named("a call")
+    with pytest.raises(NotImplementedError):
+        named.bind("https://api.example.com")

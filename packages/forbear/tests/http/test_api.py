@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from forbear.core.service import OperationSet
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.http.api import Api, IdempotencyKey, check_apis
+from forbear.http.patterns import covers
 from forbear.http.request import Request
 
 ORIGIN = "https://api.example.com"
@@ -147,3 +149,42 @@ def test_two_ports_of_a_host_are_two_apis() -> None:
 def test_the_host_is_shown_as_it_was_written(origin: str, host: str) -> None:
     """The star stays a star."""
     assert Api(origin).shown_host == host
+
+
+class _Everything(OperationSet):
+    """A named set that holds every request of the origins that it was bound to."""
+
+    def __call__(self, call: object) -> bool:
+        """Return whether the request goes to that origin."""
+        return isinstance(call, Request) and str(self).endswith(call.host)
+
+    def bind(self, origin: str) -> OperationSet:
+        """Return the set for one origin."""
+        return _Everything(f"everything at {origin}")
+
+
+def test_a_named_set_is_bound_to_the_origin() -> None:
+    """A set among the patterns of an API covers requests to its origin alone, also beside patterns."""
+    api = Api(ORIGIN, safe=[_Everything("everything"), "POST /search"])
+    assert covers(api.patterns, Request("POST", "api.example.com", "/orders"))
+    assert not covers(api.patterns, Request("POST", "other.example.com", "/orders"))
+    assert covers([_Everything("at b.org")], Request("GET", "b.org", "/"))
+
+
+@pytest.mark.parametrize(("path", "service"), [("/graphql", "graphql"), ("/graphql?a=b", "graphql"), ("/other", None)])
+def test_the_path_of_graphql_has_a_service(path: str, service: str | None) -> None:
+    """A query after the path does not matter; other paths have the service of the API, here none."""
+    assert Api(ORIGIN, graphql="/graphql").find_service(path) == service
+
+
+def test_the_path_of_graphql_must_be_one() -> None:
+    """The error names the parameter, the rule and the value."""
+    with pytest.raises(ValueError, match="`graphql` must be a path, such as \"/graphql\"; got 'graphql'"):
+        Api(ORIGIN, graphql="graphql")
+
+
+@pytest.mark.parametrize(("seconds", "span"), [(None, 3240), (4000, 3240), (3240, 3240), (100, 100)])
+def test_a_key_that_was_used_before_has_a_shorter_span(seconds: float | None, span: float) -> None:
+    """A span never grows: 90 % of the hours, or what is left since the first use."""
+    key = IdempotencyKey("Idempotency-Key", hours=1)
+    assert key.shorten(seconds).span == pytest.approx(span)

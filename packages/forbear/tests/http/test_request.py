@@ -129,3 +129,54 @@ def test_the_repr_shows_no_secret() -> None:
     headers = {"authorization": "Bearer s3cr3t"}
     request = Request("POST", "hooks.example.com", "/x/s3cr3t?key=s3cr3t", headers, b"s3cr3t")
     assert repr(request) == "Request('POST', 'https://hooks.example.com/[redacted]')"
+
+
+@pytest.mark.parametrize(
+    ("target", "authorization", "signed"),
+    [
+        ("/a", "", False),
+        ("/a", "Bearer x", False),
+        ("/a", "BASIC x", False),
+        ("/a", "GOOG4-RSA-SHA256 Credential=x", True),
+        ("/a", "AWS x:y", True),
+        ("/a?X-Goog-Signature=1", "", True),
+        ("/a?signature=1", "Bearer x", True),
+    ],
+)
+def test_signatures(target: str, authorization: str, signed: bool) -> None:
+    """A URL is signed by its query, a request by an unknown scheme of its header."""
+    assert request.is_signed(target, authorization) is signed
+
+
+def _send(body: bytes | None = b"x", target: str = "/t", method: str = "POST", **headers: str) -> Request:
+    return Request(method, "h", target, {name.replace("_", "-"): text for name, text in headers.items()}, body)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        _send(b"y"),
+        _send(target="/u"),
+        _send(method="PUT"),
+        _send(if_match='"1"'),
+        _send(x_goog_if_generation_match="1"),
+        _send(None),
+    ],
+)
+def test_requests_that_are_not_the_same(other: Request) -> None:
+    """Method, URL, conditions and body count; without a body at hand nothing is the same."""
+    assert request.identify(other) != request.identify(_send())
+
+
+def test_requests_that_are_the_same() -> None:
+    """Other headers do not count, nor does the boundary of a multipart body, which is drawn anew; its parts do."""
+    assert request.identify(_send(date="now")) == request.identify(_send())
+    assert request.identify(_send(None)) is None
+
+    def form(boundary: str, part: str) -> object:
+        body = f"--{boundary}\r\n\r\n{part}\r\n--{boundary}--".encode()
+        return request.identify(_send(body, content_type=f'multipart/form-data; boundary="{boundary}"'))
+
+    assert form("a1b2", "tea") == form("c3d4", "tea")
+    assert form("a1b2", "tea") != form("a1b2", "milk")
+    assert form("a", "tea") != form("a", "te"), "a boundary is taken out where it is one, not within a part"

@@ -206,6 +206,6 @@ def identify(request: Request) -> object:
     if request.body is None:
         return None
     boundary = request.headers.get("content-type", "").partition("boundary=")[2].strip("\"'").encode()
-    body = request.body.replace(boundary, b"") if boundary else request.body
+    body = request.body.replace(b"--" + boundary, b"--") if boundary else request.body
     kept = tuple(sorted(each for each in request.headers.items() if each[0].startswith(("if-", "x-goog-if-"))))
     return request.method, request.origin, request.target, kept, blake2b(body, digest_size=16).digest()
