@@ -308,8 +308,9 @@ def test_memory_is_bounded() -> None:
         log = harm.HarmLog(0.0)
         for _ in range(500):
             await _flagged(Payment())
+        kept = len(log.harms)
         log.close()
-        return len(log.harms)
+        return kept
 
     assert asyncio.run(main()) == harm._MOST
     with ThreadPoolExecutor(1) as pool, pytest.MonkeyPatch.context() as patch:

@@ -209,3 +209,25 @@ def identify(request: Request) -> object:
     body = request.body.replace(b"--" + boundary, b"--") if boundary else request.body
     kept = tuple(sorted(each for each in request.headers.items() if each[0].startswith(("if-", "x-goog-if-"))))
     return request.method, request.origin, request.target, kept, blake2b(body, digest_size=16).digest()
+
+
+class Place:
+    """The place of what was read: the origin of a URL, and its path as a folder."""
+
+    __slots__ = ("folder", "origin")
+
+    def __init__(self, origin: "tuple[str, str | None, int | None]", folder: str) -> None:
+        self.origin = origin
+        self.folder = folder
+
+    @classmethod
+    def of(cls, url: str) -> "Place":
+        """Return the place of a URL; one that nobody can send is the place of nothing."""
+        from urllib.parse import urlsplit  # as rarely as `identify`
+
+        try:
+            parts = urlsplit(url)
+            origin = parts.scheme, parts.hostname, parts.port or (80 if parts.scheme == "http" else 443)
+        except ValueError:
+            return cls(("", None, None), "/")
+        return cls(origin, f"{parts.path.rstrip('/')}/")

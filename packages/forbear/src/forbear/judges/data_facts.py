@@ -2,7 +2,6 @@
 
 import re
 from functools import cache
-from urllib.parse import urlsplit
 
 from forbear.core.chain import attributes_of, cause_of, walk_errors
 from forbear.core.check import is_mapping
@@ -82,9 +81,9 @@ def _names(commands: "tuple[Any, ...]") -> str:
 def was_read(sent: Sent, reads: "Sequence[Any]") -> bool:
     """Return whether one of the `reads` was of what a write writes: the same resource or a parent of it, the same key.
 
-    A read is the words of a command, or a URL in the form of some library.
+    A read is the words of a command, a URL in the form of some library, or its `Place`.
     """
-    from forbear.http.request import Request
+    from forbear.http.request import Place, Request
 
     if sent.protocol == "redis":
         from forbear.services.redis.service import read_commands
@@ -95,21 +94,9 @@ def was_read(sent: Sent, reads: "Sequence[Any]") -> bool:
         return any(_word(word) in keys for command in commands for word in command[1:])
     if not isinstance(sent.subject, Request):
         return False
-    path, origin = _folder(sent.subject.target.partition("?")[0]), sent.subject.origin
-    for read in reads:
-        try:
-            url = urlsplit("" if isinstance(read, tuple) else str(read))
-            port = url.port or (80 if url.scheme == "http" else 443)
-        except ValueError:  # a URL that nobody can send
-            continue
-        folder = _folder(url.path)
-        if folder != "/" and path.startswith(folder) and (url.scheme, url.hostname, port) == origin:
-            return True
-    return False
-
-
-def _folder(path: str) -> str:
-    return f"{path.rstrip('/')}/"
+    path, origin = f"{sent.subject.target.partition('?')[0].rstrip('/')}/", sent.subject.origin
+    places = (read if type(read) is Place else Place.of(str(read)) for read in reads if not isinstance(read, tuple))
+    return any(each.folder != "/" and path.startswith(each.folder) and each.origin == origin for each in places)
 
 
 def _word(word: object) -> object:

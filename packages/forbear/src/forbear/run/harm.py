@@ -54,14 +54,19 @@ class HarmLog:
 
     __slots__ = ("_token", "entries", "harms", "outer", "run", "started", "thread")
 
+    outer: "HarmLog | None"
+
     def __init__(self, started: float, run: "RunState | None" = None) -> None:
         self.started: float | None = started
         self.run = run
         self.thread = _thread.get_ident()
         self.entries: Any = None
         self.harms: list[Harm] = []
-        self.outer = _innermost.get()
-        self._token: Token[HarmLog | None] = _innermost.set(self)
+        outer = _innermost.get()
+        while outer is not None and outer.started is None:  # ended: a task that goes on for ever would keep them all
+            outer = outer.outer
+        self.outer = outer
+        self._token: Token[HarmLog | None] | None = _innermost.set(self)
 
     def reopen(self) -> None:
         """Make this log that of the context again, for the next attempt."""
@@ -74,12 +79,16 @@ class HarmLog:
 
     def end(self) -> None:
         """End the log with its call: nothing that comes later belongs to it."""
-        self.started = self.run = None
+        self.started = self.run = self.entries = None
+        self.harms = []
 
     def leave(self) -> None:
         """Make the log around this one that of the context again, between two attempts."""
+        token, self._token = self._token, None  # which holds the log around this one
+        if token is None:
+            return
         try:  # noqa: SIM105 - suppress would need contextlib, which costs more than this call
-            _innermost.reset(self._token)
+            _innermost.reset(token)
         except ValueError:  # a coroutine that was left open is closed in any context
             pass
 

@@ -7,6 +7,7 @@ from forbear.run.harm import HarmLog
 from forbear.run.ledger import gives_up_late, is_used
 from forbear.run.open_runs import blocks
 from forbear.run.runtime import AttemptTimeout, current_runtime
+from forbear.run.scope import find_opener
 from forbear.run.spending import begin
 from forbear.run.state import Run
 
@@ -70,8 +71,8 @@ class _Block:
         if self._state is not _STARTED:
             raise RuntimeError("an attempt is entered once, in its own loop: `for attempt in policy: with attempt:`")
         self._state = _ENTERED
-        self._frame = frame
-        blocks.setdefault(frame, self._run)
+        self._frame = find_opener(frame) or frame
+        blocks.setdefault(self._frame, self._run)
         return self
 
     def __exit__(
@@ -202,20 +203,34 @@ class AsyncAttempts(_Block):
             raise TypeError("`attempt_timeout` needs `async with attempt:`; plain `with` cannot interrupt a block")
         return self._enter(sys._getframe(1))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
-    ) -> bool:
-        goes_on = super().__exit__(kind, error, traceback)
-        if goes_on and isinstance(error, Exception):
-            self._error = error
-        return goes_on
-
-    async def __aenter__(self) -> "Self":
-        self._enter(sys._getframe(1))
+    def _enter(self, frame: "FrameType") -> "Self":
+        super()._enter(frame)
         if self._log is None:
             self._log = HarmLog(self._run.started, self._run)
         else:
             self._log.reopen()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
+    ) -> bool:
+        try:
+            goes_on = super().__exit__(kind, error, traceback)
+            if goes_on and isinstance(error, Exception):
+                self._error = error
+            return goes_on
+        finally:
+            self._leave_log()
+
+    def _leave_log(self) -> None:
+        """Leave the log between two attempts, and close it after the last one."""
+        if self._log is not None and self._state is _READY:
+            self._log.leave()
+        elif self._log is not None:
+            self._log.close()
+
+    async def __aenter__(self) -> "Self":
+        self._enter(sys._getframe(1))
         limit = self._run.attempt_limit()
         self._within = None if limit is None else self._run.runtime.within(limit)
         if self._within is not None:
@@ -236,7 +251,4 @@ class AsyncAttempts(_Block):
                 raise
             return self.__exit__(kind, error, traceback)
         finally:
-            if self._log is not None and self._state is _READY:
-                self._log.leave()
-            elif self._log is not None:
-                self._log.close()
+            self._leave_log()

@@ -9,7 +9,7 @@ from os import urandom
 
 from forbear.core import check
 from forbear.run.harm import watch
-from forbear.run.open_runs import KeyUse, is_earlier, outermost_run, path_of_runs, run_keys
+from forbear.run.open_runs import KeyUse, is_earlier, path_of_runs, run_keys
 from forbear.run.runtime import current
 
 TYPE_CHECKING = False
@@ -37,10 +37,11 @@ watch()  # a task of an attempt finds its run by the log of the attempt
 class RunKeys:
     """The keys of the run that began at `started`, by their texts: `uses` of its own, `automatic` ones of adapters.
 
-    `sent` has what was sent with a key, and the number of the attempt.
+    `sent` has what was sent with a key, and the number of the attempt. `root` are the keys of the outermost run at the
+    first use: they stay those of this run if that one ends before.
     """
 
-    __slots__ = ("_seed", "_started", "automatic", "sent", "uses")
+    __slots__ = ("_seed", "_started", "automatic", "root", "sent", "uses")
 
     def __init__(self, started: float) -> None:
         self._started = started  # kept, so that no other object gets its id
@@ -48,6 +49,7 @@ class RunKeys:
         self.uses: dict[str, KeyUse] = {}
         self.automatic: dict[str, AutomaticKey] = {}
         self.sent: dict[str, tuple[int, object]] = {}
+        self.root: RunKeys | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -57,7 +59,8 @@ class RunKeys:
     @property
     def texts(self) -> tuple[str, ...]:
         """The keys that are the same in each attempt: the automatic ones as long as the outcome is unknown."""
-        return (*self.uses, *(use.key for use in self.automatic.values() if use.is_unknown))
+        own = (*self.uses, *(use.key for use in self.automatic.values() if use.is_unknown))
+        return own if self.root is None else (*own, *self.root.texts)
 
     def derive(self, parts: "tuple[Part, ...]") -> str:
         """Return the key for `parts`, as the text of a UUID; TypeError for parts of other types."""
@@ -145,7 +148,7 @@ def automatic_key(place: object, request: object, span: float) -> AutomaticKey:
     made = AutomaticKey(str(uuid4()), place, request, path, now + MARGIN * span)
     if not path:
         return made
-    known = _keys_at(path[0][0]).automatic
+    known = _keys_of(path).automatic
     earlier = [use for use in known.values() if use.is_unknown and use.place == place and is_earlier(use.path, path)]
     use = next((use for use in earlier if request is not None and use.request == request), None)
     if use is not None and now <= use.until:
@@ -165,18 +168,18 @@ def check_key(key: str, request: object) -> float | None:
 
     RepeatRefused if the server may have forgotten it (K6), or if this attempt has sent it with another request (K10).
     """
-    found = outermost_run()
-    if found is None:
+    path = path_of_runs()
+    if not path:
         return None
-    keys = _keys_at(found.started)
+    keys = _keys_of(path)
     attempt, earlier = keys.sent.get(key, (0, request))
-    if attempt == found.attempt and earlier != request:
+    if attempt == path[0][1] and earlier != request:
         raise RepeatRefused(
             "this attempt has sent the same key with another request, which the server would execute only once; "
             "name what each key is for: forbear.run_key(...)"
         )
     if len(keys.sent) < _MOST:
-        keys.sent[key] = found.attempt, request
+        keys.sent[key] = path[0][1], request
     use, now = keys.uses.get(key), current.get().monotonic()
     if use is None or use.until == check.INFINITY:
         return None
@@ -193,7 +196,7 @@ def run_key(*parts: "Part", hours: float | None = None) -> str:
 
     `headers={"Idempotency-Key": run_key("charge", order.id)}` in a decorated function, in a block, or in a function
     that `policy.call` runs: each attempt sends the same key, so a server that honours keys charges once. Of nested runs
-    the outermost one counts. Tasks and threads with the context of an attempt have its keys, too.
+    the outermost one counts. Tasks of an async attempt, and threads with its context, have its keys, too.
 
     - `parts` say what the key is for, and who or what it concerns: at least one str, bytes, int or UUID. Other parts
       make another key, so calls for several things in one run need parts that differ. Decorate the function that does
@@ -221,13 +224,13 @@ def run_key(*parts: "Part", hours: float | None = None) -> str:
         )
     if hours is not None:
         check.positive("hours", hours, what="a number of hours, or None (5 minutes)")
-    found = outermost_run()
-    if found is None:
+    path = path_of_runs()
+    if not path:
         raise RuntimeError(
             "`run_key` needs a run: call it in a function that forbear.retry decorates, or in a block, in the thread "
             "or task of the attempt; elsewhere, call it in the function itself and pass the key on"
         )
-    keys = _keys_at(found.started)
+    keys = _keys_of(path)
     key, now = keys.derive(parts), current.get().monotonic()
     use = keys.use(key, now, SPAN if hours is None else hours * 3600)
     if now > use.until:
@@ -251,6 +254,17 @@ def declare(run: "RunState", value: object) -> None:
             f"shorter ones are equal by chance; got {check.shown(value)}"
         )
     _keys_at(run.started).uses[text] = KeyUse(run.started, check.INFINITY)
+
+
+def _keys_of(path: "Path") -> RunKeys:
+    """Return the keys of the outermost run of a path; the runs within keep them, also if it ends before they do."""
+    first = _keys_at(path[0][0])
+    keys = first.root or first
+    for started, _ in path[1:]:
+        inner = _keys_at(started)
+        if inner.root is None:
+            inner.root = keys
+    return keys
 
 
 def _keys_at(started: float) -> RunKeys:

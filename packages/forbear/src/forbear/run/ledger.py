@@ -17,6 +17,7 @@ from _thread import get_ident
 from forbear.core.decide import Reason, Stop
 from forbear.core.report import numbers, reports_made
 from forbear.core.verdict import TRANSIENT
+from forbear.http.request import Place
 from forbear.run.failure import Failure
 from forbear.run.harm import _innermost, open_logs
 from forbear.run.judge_slot import RunContext, modes
@@ -92,23 +93,33 @@ class Entry:
 class Entries(list["AnyEntry"]):
     """The entries of a thread or an async call; `lost` is the number of the newest one that was dropped unjudged.
 
-    `reads` has what was read, each with its number: the words of a command, or a URL.
+    `reads` has what was read, each with its number: the words of a command, or a URL, and once it was compared, the
+    `Place` of that. `lost_reads` is the number of the newest one that was dropped.
     """
 
-    __slots__ = ("lost", "reads", "sweep")
+    __slots__ = ("lost", "lost_reads", "reads", "sweep")
 
     def __init__(self) -> None:
-        self.lost = 0
+        self.lost = self.lost_reads = 0
         self.reads: list[tuple[int, object]] = []
         self.sweep = _SWEPT
 
     def reads_of(self, entry: "AnyEntry", after: int) -> "list[object]":
         """Return what was read before a request, from the number `after` on."""
+        for at, (number, thing) in enumerate(self.reads):
+            if not isinstance(thing, tuple | Place):
+                self.reads[at] = number, Place.of(str(thing))  # each URL is taken apart once
         return [thing for number, thing in self.reads if after < number < entry.number]
 
     def drop(self, before: int) -> None:
-        """Drop the entries whose number is at most `before`, and those that are harmless in any run."""
+        """Drop the entries whose number is at most `before`, and those that are harmless in any run.
+
+        No run in the stack needs the former. But a suspended one may, such as a block in a generator.
+        """
+        if len(self.reads) > _MOST:
+            self.lost_reads = self.reads[-_MOST - 1][0]
         self.reads = [read for read in self.reads[-_MOST:] if read[0] > before]
+        self.lost = max((each.number for each in self if each.is_open and each.number <= before), default=self.lost)
         kept = (entry for entry in self if entry.number > before and entry.is_open)
         self[:] = [entry for entry in kept if not _is_harmless(entry, self.reads_of(entry, 0))]
         if len(self) > _MOST:
@@ -232,7 +243,7 @@ def why_not_again(
         judgements = [entry.judge(context, entries.reads_of(entry, run.reports)) for entry in sent]
         why = next((each.refused for each in judgements if not each.repeatable), None)
         run.maybe_done = run.maybe_done or any(each.maybe_done for each in judgements)
-        if why is None and entries.lost > run.reports:
+        if why is None and (entries.lost > run.reports or (sent and entries.lost_reads > run.reports)):
             why = LOST
     if why is None or (run.plan.enforce or modes["enforce"]) != "warn":
         return why

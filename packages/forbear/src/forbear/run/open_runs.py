@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         uses: dict[str, "KeyUse"]
 
         @property
+        def root(self) -> "Keys | None": ...
+        @property
         def texts(self) -> tuple[str, ...]: ...
         @property
         def has_ended(self) -> bool: ...
@@ -116,7 +118,8 @@ def expiry(run: "RunState") -> float | None:
     """Return the seconds of `run` after which a key that it has used must not be sent again, None without one."""
     found = outermost_run() if run_keys else None
     keys = None if found is None else run_keys.get(id(found.started))
-    ends = [] if keys is None else [use.until for use in keys.uses.values() if use.last >= run.started]
+    root = None if keys is None else keys.root or keys
+    ends = [] if root is None else [use.until for use in root.uses.values() if use.last >= run.started]
     first = min(ends, default=INFINITY)
     return None if first == INFINITY else first - run.started
 

@@ -44,7 +44,7 @@ class Scope:
     def __enter__(self) -> "Self":
         if self._is_open:
             raise RuntimeError(f"a {type(self).__name__} is open already; make one for each block")
-        opener = _opener(_getframe(1))
+        opener = find_opener(_getframe(1))
         self._is_open = True
         if opener is not None and opener.f_code.co_flags & _GENERATOR:
             if _is_fixture(opener):
@@ -86,7 +86,7 @@ def open_scopes(kind: "type[S]") -> "Iterator[S]":
     return (scope for scope in (*_of_fixtures, *_scopes.get()) if isinstance(scope, kind) and scope._applies)
 
 
-def _opener(frame: "FrameType | None") -> "FrameType | None":
+def find_opener(frame: "FrameType | None") -> "FrameType | None":
     """Return the frame whose block a scope covers: the first one that is no part of a context manager.
 
     Parts are the code of contextlib, a generator that it makes a context manager, and the method by which a context
