@@ -139,6 +139,10 @@ _MAYBE_EXECUTED = frozenset({408, 409, 423, 425, 429, 499})
 """Client errors after which a request may have been executed."""
 
 
+_REDIRECTED = frozenset({307, 308})
+"""Redirects that ask for the same request elsewhere: it was not executed here (RFC 9110, 15.4.8 and 15.4.9)."""
+
+
 class EnteredRequest(Start):
     """The base of ports, as far as they are entries. `number` is 0 for a request that is not entered."""
 
@@ -200,7 +204,7 @@ class EnteredRequest(Start):
     def leave(self, status: int | None = None) -> None:
         """Note that the request has ended, with a response of this status or without one."""
         exchange = self._exchange
-        if status is not None and status < 400:
+        if status is not None and status < 400 and status not in _REDIRECTED:
             self.is_done = True
             if self.automatic is not None:
                 self.automatic.succeeded()
