@@ -37,8 +37,8 @@ watch()  # a task of an attempt finds its run by the log of the attempt
 class RunKeys:
     """The keys of the run that began at `started`, by their texts: `uses` of its own, `automatic` ones of adapters.
 
-    `sent` has what was sent with a key, and the number of the attempt. `root` are the keys of the outermost run at the
-    first use: they stay those of this run if that one ends before.
+    `sent` has what was sent with a key. `root` are the keys of the outermost run at the first use: they stay those of
+    this run if that one ends before.
     """
 
     __slots__ = ("_seed", "_started", "automatic", "root", "sent", "uses")
@@ -48,7 +48,7 @@ class RunKeys:
         self._seed = urandom(32)
         self.uses: dict[str, KeyUse] = {}
         self.automatic: dict[str, AutomaticKey] = {}
-        self.sent: dict[str, tuple[int, object]] = {}
+        self.sent: dict[str, SentKey] = {}
         self.root: RunKeys | None = None
 
     @property
@@ -125,6 +125,29 @@ class AutomaticKey:
         self.is_unknown = self._is_in_doubt
 
 
+class SentKey:
+    """The equal requests that an `attempt` has sent with one key of its own, each until it is taken back."""
+
+    __slots__ = ("attempt", "request", "_kept")
+
+    def __init__(self, attempt: int, request: object) -> None:
+        self.attempt = attempt
+        self.request = request
+        self._kept: list[None] = []  # one item for each; a number could not be changed by several threads at once
+
+    def forbids(self, attempt: int, request: object) -> bool:
+        """Return whether the server may have executed another request with this key."""
+        return self.attempt == attempt and self.request != request and bool(self._kept)
+
+    def send(self) -> None:
+        """Note that the request is sent."""
+        self._kept.append(None)
+
+    def take_back(self) -> None:
+        """Note that one of the requests was certainly not executed: refused, redirected, or never sent."""
+        self._kept.pop()
+
+
 class RepeatRefused(RuntimeError):
     """The error of an adapter that does not send a request, because an earlier one may have been the same."""
 
@@ -163,32 +186,35 @@ def automatic_key(place: object, request: object, span: float) -> AutomaticKey:
     return made
 
 
-def check_key(key: str, request: object) -> float | None:
-    """Return the seconds for which the run's own `key` still counts, None for another key; before a request is sent.
+def check_key(key: str, request: object) -> tuple[float | None, SentKey | None]:
+    """Return the seconds for which the run's own `key` still counts, None for another key, and what is sent with it.
 
-    RepeatRefused if the server may have forgotten it (K6), or if this attempt has sent it with another request (K10).
+    Call it before each request, and `take_back` of the result once that was certainly not executed. RepeatRefused if
+    the server may have forgotten the key (K6), or if this attempt has sent it with another request, which was not taken
+    back (K10).
     """
     path = path_of_runs()
     if not path:
-        return None
-    keys = _keys_of(path)
-    attempt, earlier = keys.sent.get(key, (0, request))
-    if attempt == path[0][1] and earlier != request:
+        return None, None
+    keys, number = _keys_of(path), path[0][1]
+    sent = keys.sent.get(key)
+    if sent is not None and sent.forbids(number, request):
         raise RepeatRefused(
             "this attempt has sent the same key with another request, which the server would execute only once; "
             "name what each key is for: forbear.run_key(...)"
         )
-    if len(keys.sent) < _MOST:
-        keys.sent[key] = path[0][1], request
+    if sent is None or sent.attempt != number or sent.request != request:
+        sent = SentKey(number, request)
+        if key in keys.sent or len(keys.sent) < _MOST:
+            keys.sent[key] = sent
     use, now = keys.uses.get(key), current.get().monotonic()
-    if use is None or use.until == check.INFINITY:
-        return None
-    if now > use.until:
+    if use is not None and now > use.until:
         raise RepeatRefused(
             f"the key was first used {now - use.first:.0f} s ago, and the server may have forgotten it; pass `hours`, "
             "the time that the server remembers it, to forbear.run_key"
         )
-    return use.until - now
+    sent.send()
+    return None if use is None or use.until == check.INFINITY else use.until - now, sent
 
 
 def run_key(*parts: "Part", hours: float | None = None) -> str:

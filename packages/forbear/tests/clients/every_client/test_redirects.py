@@ -1,14 +1,18 @@
 """Redirects with 307 and 308 in a function: the server that sends one has executed nothing."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import aiohttp
 import httpx
 import pytest
 import requests
 
 import forbear
+from forbear.clients.aiohttp import RetryMiddleware
+from forbear.run.keys import RepeatRefused
 from forbear.testing import virtual_time
 from forbear_testkit.clients.wire import Answer, Wire, reply
 
@@ -73,3 +77,62 @@ def test_what_was_only_redirected_was_not_executed(make: Callable[..., Post], st
         with pytest.raises(Broken):
             POLICY.call(charge)
         assert calls == [404] * attempts
+
+
+def keyed(wire: Wire) -> dict[str, Any]:
+    """Return the options for an API that honours keys."""
+    return {"apis": [forbear.Api(wire.url, key=forbear.IdempotencyKey("Idempotency-Key", hours=24))]}
+
+
+def send_all(post: Post, *bodies: str, path: str = "/charges") -> None:
+    """Post these bodies in turn with one key of the run."""
+    headers = {"Idempotency-Key": forbear.run_key("charge", 1)}
+    for body in bodies:
+        try:
+            post(path, data={"body": body}, headers=headers)
+        except (httpx.TransportError, requests.ConnectionError):
+            continue
+
+
+@BOTH
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_redirect_takes_the_callers_key_along(make: Callable[..., Post], status: int) -> None:
+    """Each hop has the key of the run, because the one before it has executed nothing."""
+    with Wire(moved(status), moved(status), OK) as wire, virtual_time():
+        POLICY.call(send_all, make(wire, **keyed(wire)), "a")
+        assert [seen.target for seen in wire.seen] == ["/charges", "/moved", "/moved"]
+        assert len({seen.header("idempotency-key") for seen in wire.seen}) == 1
+
+
+def test_an_async_redirect_takes_the_callers_key_along() -> None:
+    """So it is with aiohttp, whose middlewares see each hop."""
+
+    async def charge(wire: Wire) -> None:
+        async with aiohttp.ClientSession(middlewares=[RetryMiddleware(attempts=1, **keyed(wire))]) as session:
+            headers = {"Idempotency-Key": forbear.run_key("charge", 1)}
+            async with session.post(f"{wire.url}/charges", headers=headers) as response:
+                assert response.status == 200
+
+    with Wire(moved(307), OK) as wire, virtual_time():
+        asyncio.run(POLICY(charge)(wire))
+        assert len({seen.header("idempotency-key") for seen in wire.seen}) == 1
+        assert len(wire.seen) == 2
+
+
+@BOTH
+@pytest.mark.parametrize("status", [400, 401, 404, 422])
+def test_a_corrected_request_may_have_the_key_of_a_refused_one(make: Callable[..., Post], status: int) -> None:
+    """A refused request does not count as sent, so its key goes with another body."""
+    with Wire(reply(status), reply(status), OK) as wire, virtual_time():
+        POLICY.call(send_all, make(wire, **keyed(wire)), "a", "b", "c")
+        assert len(wire.seen) == 3
+
+
+@BOTH
+@pytest.mark.parametrize("first", [[OK], [LOST], [reply(500)], [reply(409)], [LOST, reply(404)], [OK, reply(404)]])
+def test_k10_what_may_have_been_executed_keeps_its_key(make: Callable[..., Post], first: list[Answer]) -> None:
+    """K10: another body is refused after a request whose outcome is unknown, even if an equal one was refused since."""
+    with Wire(*first, OK) as wire, virtual_time():
+        with pytest.raises(RepeatRefused, match="the same key with another request"):
+            POLICY.call(send_all, make(wire, **keyed(wire)), *["a"] * len(first), "b")
+        assert len(wire.seen) == len(first)

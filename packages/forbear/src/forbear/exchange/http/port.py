@@ -67,7 +67,7 @@ class HttpCall(EnteredRequest, ABC):
         self._options = options
         self._method = method
         self._exchange: Exchange | None = None
-        self.automatic = None
+        self.automatic = self._sent_key = None
         self.look = None
         self.is_plain = plain and options.is_plain and (method in READS or not self._adds_token())
 

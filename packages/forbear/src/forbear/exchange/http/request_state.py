@@ -25,7 +25,7 @@ from forbear.run.vouching import is_vouched
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.http.request import HttpService
-    from forbear.run.keys import AutomaticKey
+    from forbear.run.keys import AutomaticKey, SentKey
 
 
 class RequestState:
@@ -146,10 +146,12 @@ _REDIRECTED = frozenset({307, 308})
 class EnteredRequest(Start):
     """The base of ports, as far as they are entries. `number` is 0 for a request that is not entered."""
 
-    __slots__ = ("automatic", "is_done", "is_open", "number", "_exchange", "_method")
+    __slots__ = ("automatic", "is_done", "is_open", "number", "_exchange", "_method", "_sent_key")
 
     automatic: "AutomaticKey | None"
     """The key that forbear made for this request."""
+    _sent_key: "SentKey | None"
+    """The requests of the attempt around with the key that the caller gave this one."""
     _options: Any
     _exchange: Any  # the Exchange of the request, None before it is needed
     _method: str
@@ -185,7 +187,8 @@ class EnteredRequest(Start):
 
         try:
             if own is not None:
-                return key.shorten(check_key(own, identify(request)))
+                rest, self._sent_key = check_key(own, identify(request))
+                return key.shorten(rest)
             place = request.method, request.origin
             self.automatic = automatic_key(place, identify(request), key.span / MARGIN)
         except RepeatRefused as error:
@@ -218,6 +221,9 @@ class EnteredRequest(Start):
                 self.is_open = False
                 if self.automatic is not None:
                     self.automatic.take_back()
+                if self._sent_key is not None:
+                    self._sent_key.take_back()
+                    self._sent_key = None
         if exchange is not None or not self._is_small():
             ledger.replace(self, _EndedRequest(self))
 
