@@ -42,9 +42,9 @@ def made_up(name: str, **raw: Any) -> Any:
 
 
 def labelled() -> dict[str, list[dict[str, str]]]:
-    """Return the labelled cases of each service, as tests/services/aws/labels.csv has them."""
+    """Return the labelled cases of each service, as aws_labels.csv has them."""
     cases: dict[str, list[dict[str, str]]] = {}
-    path = Path(__file__).parents[4] / "packages/forbear/tests/services/aws/labels.csv"
+    path = Path(__file__).with_name("aws_labels.csv")
     with path.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             cases.setdefault(line["service"], []).append(line)

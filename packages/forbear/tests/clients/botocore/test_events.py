@@ -1,4 +1,4 @@
-"""The events of botocore: executions that a server counts, for the cases of `tests/services/aws/labels.csv`."""
+"""The events of botocore: executions that a server counts, for the cases of `aws_labels.csv` in the testkit."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Cases that were labelled from AWS's documentation before the table was written (labels.csv)."""
+"""Cases that were labelled from AWS's documentation before the table was written (aws_labels.csv in the testkit)."""
 
 import json
 from typing import Any
