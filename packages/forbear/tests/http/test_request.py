@@ -180,3 +180,18 @@ def test_requests_that_are_the_same() -> None:
     assert form("a1b2", "tea") == form("c3d4", "tea")
     assert form("a1b2", "tea") != form("a1b2", "milk")
     assert form("a", "tea") != form("a", "te"), "a boundary is taken out where it is one, not within a part"
+
+
+@pytest.mark.parametrize(
+    ("url", "origin", "folder"),
+    [
+        ("https://H.example/a/b?c=d", ("https", "h.example", 443), "/a/b/"),
+        ("http://h.example/a/", ("http", "h.example", 80), "/a/"),
+        ("https://h.example:8443", ("https", "h.example", 8443), "/"),
+        ("https://h.example:none/a", ("", None, None), "/"),
+    ],
+)
+def test_the_place_of_a_url(url: str, origin: tuple[str, str | None, int | None], folder: str) -> None:
+    """A place is an origin and a folder; a URL that nobody can send is the place of nothing."""
+    place = request.Place.of(url)
+    assert (place.origin, place.folder) == (origin, folder)
