@@ -284,8 +284,8 @@ def declare(run: "RunState", value: object) -> None:
 
 def _keys_of(path: "Path") -> RunKeys:
     """Return the keys of the outermost run of a path; the runs within keep them, also if it ends before they do."""
-    first = _keys_at(path[0][0])
-    keys = first.root or first
+    keys = _keys_at(path[0][0])
+    keys = keys.root or keys
     for started, _ in path[1:]:
         inner = _keys_at(started)
         if inner.root is None:
