@@ -288,8 +288,7 @@ def _keys_of(path: "Path") -> RunKeys:
     keys = keys.root or keys
     for started, _ in path[1:]:
         inner = _keys_at(started)
-        if inner.root is None:
-            inner.root = keys
+        inner.root = inner.root or keys
     return keys
 
 
