@@ -14,6 +14,8 @@ from benchmarks.measure import Effort, Sampler, race, repeated
 from benchmarks.table import Table, Target
 from forbear.judges.functions import judge
 from forbear.run.judge_slot import RunContext
+from forbear.run.runtime import current_runtime
+from forbear.run.state import Run
 from forbear_testkit.clients.wire import Answer, Wire
 
 _LOST = Answer(end="close")
@@ -22,9 +24,11 @@ _FEW, _MANY = "nothing in 15 frames", "nothing in 115 frames"
 
 def evidence(effort: Effort) -> Table:
     """Errors of four clients whose response is lost: of a read, which is repeated, and of a POST, with its note."""
-    contexts = RunContext(forbear.retry(Exception), _fail, (), {}, None, 0.1)
+    runtime = current_runtime()
+    run = Run(forbear.retry(Exception), "fail", runtime, runtime.monotonic())
+    context = RunContext(run, _fail, (), {})
     errors = {_FEW: _catch(partial(_fail, 14)), _MANY: _catch(partial(_fail, 114)), **dict(_lose_responses())}
-    samplers: dict[str, Sampler] = {name: repeated(partial(judge, error, contexts)) for name, error in errors.items()}
+    samplers: dict[str, Sampler] = {name: repeated(partial(judge, error, context)) for name, error in errors.items()}
     targets = (Target(_FEW, 2), *(Target(name, 25) for name in errors if name.startswith("GET")))
     return Table(
         "evidence", "Read what an error shows, and judge it", "us", 1e6, race(samplers, effort), targets=targets

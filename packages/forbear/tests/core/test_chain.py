@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from forbear.core.chain import MOST, chain, find_wrapped, read, walk, walk_errors
+from forbear.core.chain import MOST, chain, find_wrapped, list_errors, read, walk
 
 
 class Reasoned(Exception):
@@ -97,11 +97,11 @@ def test_every_error_is_walked_but_those_of_the_caller() -> None:
     group = ExceptionGroup("x", [member])
     error = Reasoned("lost", argument, reason=group)
     error.__cause__, error.__context__, error.__suppress_context__ = cause, context, True
-    assert {*walk_errors(error, handled, 50)} == {error, cause, context, group, member, argument}
-    assert len([*walk_errors(error, handled, 3)]) == 3
+    assert {*list_errors(error, handled, 50)} == {error, cause, context, group, member, argument}
+    assert len([*list_errors(error, handled, 3)]) == 3
 
 
 @pytest.mark.parametrize("error", [OSError(), OSError("x"), OSError(2, "x")])
 def test_an_error_that_holds_none_is_walked_alone(error: Exception) -> None:
     """Most errors hold no other."""
-    assert [*walk_errors(error, None, 50)] == [error]
+    assert [*list_errors(error, None, 50)] == [error]

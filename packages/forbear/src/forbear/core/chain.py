@@ -65,22 +65,21 @@ def walk(start: "Any", held: "Callable[[Any], Iterable[Any]]", most: int) -> "It
             waiting += held(thing)
 
 
-def walk_errors(error: BaseException, handled: BaseException | None, most: int) -> "Iterator[BaseException]":
-    """Yield `error`, then every error that it holds in any way, but for `handled` and what that holds; at most `most`.
+def list_errors(error: BaseException, handled: BaseException | None, most: int) -> "tuple[BaseException, ...]":
+    """Return `error`, then every error that it holds in any way, but for `handled` and what that holds; at most `most`.
 
     Those are causes, contexts (also suppressed ones), members of groups, and what libraries keep in attributes or among
     the arguments. No attribute is looked up by the class, so no code of the user runs.
     """
-    kept = attributes_of(error)
-    if cause_of(error) is None and context_of(error) is None and not kept and not _is_group(error):
+    if context_of(error) is None and cause_of(error) is None and not attributes_of(error) and not _is_group(error):
         arguments = arguments_of(error)
         if not arguments or (len(arguments) == 1 and type(arguments[0]) is str):
-            return iter((error,))
-    return walk(error, lambda link: _list_held(link, handled), most)
+            return (error,)  # most failures of a function get here
+    return tuple(walk(error, lambda link: _list_held(link, handled), most))
 
 
 def _list_held(error: BaseException, handled: BaseException | None) -> "list[BaseException]":
-    """Return what an error holds, the likeliest last. Each failure of a function gets here, so it is quick."""
+    """Return what an error holds, the likeliest last."""
     kept = attributes_of(error)
     held: list[Any] = list(arguments_of(error)[:MOST])
     if kept:

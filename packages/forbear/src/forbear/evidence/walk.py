@@ -4,7 +4,7 @@ A reader is found by the names of a function and its module, so no library is im
 keeps no reference to frames or their variables.
 """
 
-from forbear.core.chain import attributes_of, traceback_of, walk_errors
+from forbear.core.chain import attributes_of, traceback_of, list_errors
 from forbear.evidence.look import Look
 from forbear.evidence.sent import Evidence, Sent, package
 from forbear.evidence.table import ATTRIBUTES, FRAMES, reader
@@ -25,7 +25,7 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
     frames are read. What lies beyond a bound, and what a reader fails on, is a request that could not be read.
     """
     look: Look | None = None
-    errors = tuple(walk_errors(error, handled, MOST_ERRORS + 1))
+    errors = list_errors(error, handled, MOST_ERRORS + 1)
     if len(errors) > MOST_ERRORS:
         errors, look = errors[:MOST_ERRORS], Look()
         look.add(0, Sent("", "", "", unread=f"the error holds more than {MOST_ERRORS} others"))

@@ -63,7 +63,7 @@ class Arguments:
     @classmethod
     def of(cls, context: "RunContext") -> "Arguments":
         """Return the arguments of the run that a failed call belongs to, with the run's keys."""
-        return cls(context.function, context.args, context.kwargs, keys_of(context.started))
+        return cls(context.function, context.args, context.kwargs, keys_of(context.run.started))
 
     def keep(self, value: object) -> bool:
         """Return whether a value is one of the arguments, and so the same in each attempt."""

@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from forbear.core.chain import attributes_of, cause_of, walk_errors
+from forbear.core.chain import attributes_of, cause_of, list_errors
 from forbear.core.check import is_mapping
 from forbear.core.verdict import Kind, Verdict
 from forbear.evidence.sent import AwsCall, NamedCall, Sent, Statement, package
@@ -214,12 +214,12 @@ def _database_verdict(error: BaseException) -> Verdict | None:
     """Return the verdict on the first error of a database among those that an error holds, None without one."""
     from forbear.services.errors import names_of
 
-    links = list(walk_errors(error, None, 20))
+    links = list_errors(error, None, 20)
     verdicts = (database_verdict(link, names_of(link), links) for link in links)
     return next((verdict for verdict in verdicts if verdict), None)
 
 
 def _is_busy(error: BaseException) -> bool:
     """Return whether SQLite was locked: then it has not executed the statement."""
-    codes = (attributes_of(link).get("sqlite_errorcode") for link in walk_errors(error, None, 20))
+    codes = (attributes_of(link).get("sqlite_errorcode") for link in list_errors(error, None, 20))
     return any(type(code) is int and code & 0xFF in (5, 6) for code in codes)

@@ -25,38 +25,47 @@ if TYPE_CHECKING:
 
 
 class RunContext:
-    """The facts about the failed call of a function.
+    """The failed call of a function, for whoever judges what it sent.
 
-    - `plan` is the policy.
+    - `run` is the run of the call, with its policy.
     - `function` is the function, None for a block, and `args` and `kwargs` are its arguments.
     - `handled` is the exception that was being handled when the function was called, None if there was none, and for a
       block. Python puts it into the chain of the error, but it shows nothing of this call.
-    - `elapsed` is the number of seconds since the run began.
-    - `started` is the object that stands for the run, None without one: the time when it began.
-    - `reads` has what adapters have read in the attempt.
+    - `read` returns what adapters have read in the attempt; few failures need it.
     """
 
-    __slots__ = ("plan", "function", "args", "kwargs", "handled", "elapsed", "started", "reads")
+    __slots__ = ("run", "function", "args", "kwargs", "handled", "read")
 
     def __init__(
         self,
-        plan: "RetryPlan",
-        function: object = None,
-        args: "tuple[Any, ...]" = (),
-        kwargs: "Mapping[str, Any] | None" = None,
+        run: "RunState",
+        function: object,
+        args: "tuple[Any, ...]",
+        kwargs: "Mapping[str, Any]",
         handled: BaseException | None = None,
-        elapsed: float = 0.0,
-        started: float | None = None,
-        reads: "Sequence[object]" = (),
+        read: "Callable[[RunState], Sequence[object]] | None" = None,
     ) -> None:
-        self.plan = plan
+        self.run = run
         self.function = function
         self.args = args
-        self.kwargs: Mapping[str, Any] = {} if kwargs is None else kwargs
+        self.kwargs = kwargs
         self.handled = handled
-        self.elapsed = elapsed
-        self.started = started
-        self.reads = reads
+        self.read = read
+
+    @property
+    def plan(self) -> "RetryPlan":
+        """The policy of the run."""
+        return self.run.plan  # type: ignore[no-any-return] # `RunState` lies below the policy
+
+    @property
+    def elapsed(self) -> float:
+        """The number of seconds since the run began."""
+        return self.run.runtime.monotonic() - self.run.started
+
+    @property
+    def reads(self) -> "Sequence[object]":
+        """What adapters have read in the attempt."""
+        return () if self.read is None else self.read(self.run)
 
 
 slot: "list[Judge | None]" = [None]
@@ -92,30 +101,32 @@ def unsafe_by_evidence(
     function: object,
     args: "tuple[Any, ...]",
     kwargs: "Mapping[str, Any]",
-    reads: "Sequence[object]" = (),
+    read: "Callable[[RunState], Sequence[object]] | None" = None,
 ) -> str | None:
     """Return why the function of `run` must not be called again, by what `error` shows; None if nothing forbids it.
 
-    With `enforce="warn"` nothing does, but the listeners are notified. It is called after a failure, within the loop
-    that called the function: the stack is that of the call.
+    With `enforce="warn"` nothing does, but the listeners are notified. `read` returns what adapters have read in the
+    attempt. It is called after a failure, within the loop that called the function: the stack is that of the call.
     """
-    plan, judge = run.plan, slot[0]
+    judge = slot[0]
     if judge is None:
         return None
     handled = None
     if function is not None and context_of(error) is not None:
         handled = handled_at_call(error, sys._getframe(1))
-    elapsed = run.runtime.monotonic() - run.started
-    judgement = judge(error, RunContext(plan, function, args, kwargs, handled, elapsed, run.started, reads))
-    if judgement is not None and judgement.repeatable:
+    judgement = judge(error, RunContext(run, function, args, kwargs, handled, read))
+    if judgement is None:  # most failures end here
+        if (run.plan.unknown or modes["unknown"]) != "stop":
+            return None
+        why = UNKNOWN
+    elif judgement.repeatable:
         run.maybe_done = run.maybe_done or bool(judgement.maybe_done)
         return None
-    if judgement is None and (plan.unknown or modes["unknown"]) != "stop":
-        return None
-    from forbear.core.service import why_not  # few failures get here
+    else:
+        from forbear.core.service import why_not
 
-    why = UNKNOWN if judgement is None else why_not(judgement, run.operation)
-    if (plan.enforce or modes["enforce"]) != "warn":
+        why = why_not(judgement, run.operation)
+    if (run.plan.enforce or modes["enforce"]) != "warn":
         return why
     run.notify_would_stop(why)
     return None

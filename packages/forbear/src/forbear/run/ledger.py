@@ -237,8 +237,7 @@ def why_not_again(
     entries = _of_threads.get(get_ident()) if log is None else log.entries
     why = None
     if entries is not None:
-        context = RunContext(run.plan, function, args, kwargs, elapsed=run.runtime.monotonic() - run.started)
-        context.started = run.started
+        context = RunContext(run, function, args, kwargs)
         sent = [entry for entry in entries if entry.is_open and entry.number > run.reports]
         judgements = [entry.judge(context, entries.reads_of(entry, run.reports)) for entry in sent]
         why = next((each.refused for each in judgements if not each.repeatable), None)

@@ -103,7 +103,7 @@ class Run(RunRecord):
             unsafe = unsafe if blocked is None else blocked.text
         if call is not None and is_open and blocked is None and rule.repeatable is None:
             try:
-                unsafe = unsafe_by_evidence(error, self, *call, reads=reads_in(self)) or unsafe
+                unsafe = unsafe_by_evidence(error, self, *call, reads_in) or unsafe
             except Exception as broken:
                 verdict, unsafe = Broken(broken), UNSAFE_CALL
         if run_keys or blocked is not None or (self.maybe_done and self.in_doubt):
