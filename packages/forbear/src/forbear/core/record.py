@@ -18,14 +18,18 @@ class Record:
     __slots__ = ()
 
     _names: "ClassVar[tuple[str, ...]]" = ()
+    _stores: "ClassVar[dict[str, Any]]" = {}
+    """The functions that store a field each: quicker than `object.__setattr__`."""
 
     def __init_subclass__(cls, **options: "Any") -> None:
         super().__init_subclass__(**options)
         cls._names = tuple(name for base in reversed(cls.__mro__) for name in base.__dict__.get("__slots__", ()))
+        cls._stores = {name: getattr(cls, name).__set__ for name in cls._names}
 
     def _set(self, **fields: object) -> None:
+        stores = self._stores
         for name, value in fields.items():
-            object.__setattr__(self, name, value)
+            stores[name](self, value)
 
     @classmethod
     def _fields(cls) -> tuple[str, ...]:

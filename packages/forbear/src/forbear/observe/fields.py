@@ -26,27 +26,23 @@ def fields(event: Event) -> tuple[str, Fields]:
             "error": last.error,
             "text": last.text,
         }
-    name, attributes = _EVENTS[type(event)]
-    values: Fields = {each: getattr(event, each) for each in ("operation", *attributes)}
-    values = {each: round(value, 3) if isinstance(value, float) else value for each, value in values.items()}
+    values: Fields = {"operation": event.operation}
+    if isinstance(event, BudgetDegraded):
+        return "budget degraded", values | {"text": event.text, "pause": round(event.pause, 3)}
+    values["elapsed"] = round(event.elapsed, 3)
+    if isinstance(event, BudgetRestored):
+        return "budget restored", values
+    values["attempt"] = event.attempt
     if isinstance(event, Scheduled):
-        values |= {"error": event.failure.error, "text": event.failure.text}
-    elif isinstance(event, Recovered):
-        values |= {each: True for each in ("maybe_done", "settled") if getattr(event, each)}
-    elif isinstance(event, Failed):
-        values |= {"error": event.name, "text": event.text}
-    return name, values
-
-
-_EVENTS: dict[type[Event], tuple[str, tuple[str, ...]]] = {
-    Failed: ("attempt failed", ("attempt", "elapsed")),
-    Scheduled: ("retry scheduled", ("attempt", "delay", "elapsed", "vouched")),
-    Recovered: ("recovered", ("attempt", "elapsed")),
-    WouldStop: ("would stop", ("attempt", "elapsed", "text")),
-    BudgetDegraded: ("budget degraded", ("text", "pause")),
-    BudgetRestored: ("budget restored", ("elapsed",)),
-}
-"""The name of each other event, and its attributes besides the operation."""
+        values["delay"], values["vouched"] = round(event.delay, 3), event.vouched
+        values["error"], values["text"] = event.failure.error, event.failure.text
+        return "retry scheduled", values
+    if isinstance(event, Failed):
+        return "attempt failed", values | {"error": event.name, "text": event.text}
+    if isinstance(event, WouldStop):
+        return "would stop", values | {"text": event.text}
+    values |= {name: True for name in ("maybe_done", "settled") if getattr(event, name)}
+    return "recovered", values
 
 
 def is_warning(event: Event) -> bool:
