@@ -18,7 +18,7 @@ class Record:
     __slots__ = ()
 
     _names: "ClassVar[tuple[str, ...]]" = ()
-    _stores: "ClassVar[dict[str, Any]]" = {}
+    _stores: "ClassVar[dict[str, Any]]"
     """The functions that store a field each: quicker than `object.__setattr__`."""
 
     def __init_subclass__(cls, **options: "Any") -> None:

@@ -4,7 +4,7 @@ A reader is found by the names of a function and its module, so no library is im
 keeps no reference to frames or their variables.
 """
 
-from forbear.core.chain import attributes_of, traceback_of, list_errors
+from forbear.core.chain import attributes_of, list_errors, traceback_of
 from forbear.evidence.look import Look
 from forbear.evidence.sent import Evidence, Sent, package
 from forbear.evidence.table import ATTRIBUTES, FRAMES, reader

@@ -190,8 +190,7 @@ def judge(error: BaseException, context: "RunContext") -> Judgement | None:
     """Return the judgement on the least safe request that `error` shows, None if it shows none."""
     evidence = read(error, context.handled)
     if evidence is None:
-        if type(error).__module__ != "builtins":
-            warn_of_unread(error)
+        warn_of_unread(error)
         return None
     plan, until = context.plan, _find_latest(context)
     return _rule(*_find_least_safe(evidence, error, Arguments.of(context), plan.safe, plan.apis, until, context.reads))

@@ -64,7 +64,7 @@ class RunContext:
 
     @property
     def reads(self) -> "Sequence[object]":
-        """What adapters have read in the attempt."""
+        """Everything that adapters have read in the attempt."""
         return () if self.read is None else self.read(self.run)
 
 
