@@ -163,6 +163,7 @@ soak: $(DEV) $(SITE) ## the tests marked soak too, with many more generated exam
 	@$(MAKE) sdist-test
 	@$(MAKE) lowest
 	@$(MAKE) aiobotocore
+	@$(MAKE) google
 	@$(MAKE) checkers
 	@$(MAKE) pythons
 
@@ -184,7 +185,11 @@ lowest: $(DEV) ## the tests of every extra at the lowest versions it allows; of 
 
 .PHONY: aiobotocore
 aiobotocore: $(DEV) ## the tests of aiobotocore, and those of boto3 with the botocore that it allows
-	@$(PY) -m tools.aiobotocore
+	@$(PY) -m tools.apart aiobotocore
+
+.PHONY: google
+google: $(DEV) ## the tests of Pub/Sub, Firestore, BigQuery and other clients of Google
+	@$(PY) -m tools.apart google
 
 .PHONY: checkers
 checkers: $(CHECKERS) ## pyrefly and ty on the types that users see, beside mypy and basedpyright in `make types`
@@ -224,6 +229,7 @@ lock: $(UV) ## bring requirements/*.txt up to date with requirements/*.in
 	@$(COMPILE) requirements/demo.in -o requirements/demo.txt
 	@$(COMPILE) requirements/dev.in -c requirements/demo.txt -o requirements/dev.txt
 	@$(COMPILE) requirements/aiobotocore.in -o requirements/aiobotocore.txt
+	@$(COMPILE) requirements/google.in -c requirements/dev.txt -o requirements/google.txt
 	@$(COMPILE) requirements/sdks.in -o requirements/sdks.txt
 	@$(COMPILE) requirements/docs.in -c requirements/dev.txt -o requirements/docs.txt
 	@$(COMPILE) requirements/checkers.in -c requirements/dev.txt -o requirements/checkers.txt

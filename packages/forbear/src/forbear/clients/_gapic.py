@@ -6,7 +6,7 @@ that table.
 
 import re
 import sys
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 try:
     from google.api_core import gapic_v1
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from forbear.policy import Policy
     from forbear.run.derive import ClientOptions
 
-C = TypeVar("C")
-
 _DEFAULT = gapic_v1.method.DEFAULT
 _TRANSPORT = re.compile(r"(\w+?)(?:Grpc|Rest)\w*Transport")
 _OTHER = "retry=forbear.clients.google.retry_for(...) in each call, or forbear.clients.grpc.RetryInterceptor"
@@ -47,13 +45,13 @@ class RetriedMethod:
 
 
 def install_in(
-    client: C,
+    client: object,
     kinds: "tuple[Callable[[Rpc], object], Callable[[Rpc], object]]",
     raised: tuple[type[Exception], ...],
     policy: "Policy | None",
     safe: "SafeRpcs",
     options: "ClientOptions",
-) -> C:
+) -> None:
     """Replace the default retries in a generated client by those of `kinds`, for sync and for asyncio."""
     chosen, changes = choose("install", policy, options, ("safe",))
     rpcs = Rpcs(chosen, RpcVouch(safe), changes, raised)
@@ -69,7 +67,6 @@ def install_in(
     methods.update({
         stub: RetriedMethod(methods[stub], make(rpcs[path])) for stub, path in stubs.items() if stub in methods
     })  # fmt: skip
-    return client
 
 
 def _paths(transport: object) -> dict[str, str]:

@@ -85,12 +85,13 @@ def install(client: C, policy: Policy | None = None, *, safe: "SafeRpcs" = (), *
 
     Each method gets the retry object of its RPC as its default, sync or asyncio, over gRPC or REST. Google's own
     defaults repeat what must not be executed twice, too. A call with its own `retry=` keeps that; `retry=None` turns
-    retries off.
+    retries off. A client of Firestore has a generated one inside, which gets them.
 
     `safe` has the RPCs that may be executed twice, as in `forbear.clients.grpc.RetryInterceptor`; the other parameters
     are those of `retry_for`. TypeError for any other object, ValueError for a client with forbear's retries.
     """
-    return install_in(client, (Retry, AsyncRetry), _RAISED, policy, safe, options)
+    install_in(getattr(client, "_firestore_api", client), (Retry, AsyncRetry), _RAISED, policy, safe, options)
+    return client
 
 
 class _ForRpc(api_retry.retry_base._BaseRetry):

@@ -26,9 +26,9 @@ class Fate:
 
     @property
     def body(self) -> bytes:
-        """The body of the response."""
+        """The body of the response, if that is an error."""
         error = {"code": self.status, "message": "as told", "status": self.error, "details": list(self.details)}
-        return json.dumps({"error": error} if self.status >= 400 else {}).encode()
+        return json.dumps({"error": error}).encode()
 
 
 OK = Fate(executed=True)
@@ -36,12 +36,13 @@ OK = Fate(executed=True)
 
 @dataclass
 class Server:
-    """The next requests end with `fates` in turn; then all succeed."""
+    """The next requests end with `fates` in turn; then all succeed, with `content`."""
 
     fates: deque[Fate] = field(default_factory=deque[Fate])
     requests: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     executed: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     host: str = ""
+    content: bytes = b"{}"
     closing: Event = field(default_factory=Event)
 
     def fail(self, *fates: Fate) -> None:
@@ -61,12 +62,13 @@ class Server:
             self.closing.wait(30)
         if fate.breaks in ("reset", "silence"):
             return
+        body = fate.body if fate.status >= 400 else self.content
         handler.send_response(fate.status)
         for name, value in (*fate.headers, ("Connection", "close"), ("Content-Type", "application/json")):
             handler.send_header(name, value)
-        handler.send_header("Content-Length", str(len(fate.body) + (fate.breaks == "body")))
+        handler.send_header("Content-Length", str(len(body) + (fate.breaks == "body")))
         handler.end_headers()
-        handler.wfile.write(fate.body)
+        handler.wfile.write(body)
 
 
 @contextmanager
