@@ -12,7 +12,7 @@ import urllib3
 import forbear
 from benchmarks.measure import Effort, Sampler, race, repeated
 from benchmarks.table import Table, Target
-from forbear.judges.functions import judge
+from forbear.judges.functions import find, judge
 from forbear.run.judge_slot import RunContext
 from forbear.run.runtime import current_runtime
 from forbear.run.state import Run
@@ -28,11 +28,18 @@ def evidence(effort: Effort) -> Table:
     run = Run(forbear.retry(Exception), "fail", runtime, runtime.monotonic())
     context = RunContext(run, _fail, (), {})
     errors = {_FEW: _catch(partial(_fail, 14)), _MANY: _catch(partial(_fail, 114)), **dict(_lose_responses())}
-    samplers: dict[str, Sampler] = {name: repeated(partial(judge, error, context)) for name, error in errors.items()}
+    samplers: dict[str, Sampler] = {name: repeated(partial(_judge, error, context)) for name, error in errors.items()}
     targets = (Target(_FEW, 2), *(Target(name, 25) for name in errors if name.startswith("GET")))
     return Table(
         "evidence", "Read what an error shows, and judge it", "us", 1e6, race(samplers, effort), targets=targets
     )
+
+
+def _judge(error: Exception, context: RunContext) -> None:
+    """Find what an error shows and judge it, as a run does after a failure."""
+    found = find(error, None)
+    if found is not None:
+        judge(found, error, context)
 
 
 def _fail(frames: int) -> None:

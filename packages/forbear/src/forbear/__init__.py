@@ -90,16 +90,25 @@ __version__ = "0.1.0"
 _listeners.set_process_listeners(default_listeners)  # until the application says otherwise, by forbear.observe.listen
 
 
-def _load_judge(error: BaseException, context: "RunContext") -> "Judgement | None":
-    """Load the judge of functions at the first failure, let it take this function's place, and ask it."""
+class _LateJudge:
+    """Loads the judge of functions at the first failure, which takes this object's place in the slot."""
+
+    def find(self, error: BaseException, handled: BaseException | None) -> object:
+        return _load_judge().find(error, handled)
+
+    def judge(self, evidence: object, error: BaseException, context: "RunContext") -> "Judgement":
+        return _load_judge().judge(evidence, error, context)
+
+
+def _load_judge() -> "Judge":
     from importlib import import_module
 
-    judge: Judge = import_module("forbear.judges.functions").judge
+    judge: Judge = import_module("forbear.judges.functions")
     _slot[0] = judge
-    return judge(error, context)
+    return judge
 
 
-_slot[0] = _load_judge
+_slot[0] = _LateJudge()
 
 
 def _note_declined(error: Exception, plan: "RetryPlan", operation: str) -> None:

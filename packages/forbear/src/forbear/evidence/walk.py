@@ -17,6 +17,17 @@ MOST_ERRORS = 50
 MOST_FRAMES = 200
 
 
+def find(error: BaseException, handled: BaseException | None) -> Evidence | None:
+    """Return the requests that the error of a failed function shows, as `read` does.
+
+    If it shows none although it comes from a known client, warn once.
+    """
+    evidence = read(error, handled)
+    if evidence is None and type(error).__module__ != "builtins":
+        _warn_of_unread(error)
+    return evidence
+
+
 def read(error: BaseException, handled: BaseException | None = None) -> Evidence | None:
     """Return the requests that an error shows, None if it shows none.
 
@@ -98,3 +109,29 @@ def _read_attributes(error: BaseException, look: Look | None) -> Look | None:
             client = package(error)
             look.add(id(value), Sent(client, "", "", unread=f"{type(broken).__name__} in its reader"))
     return look
+
+
+_KNOWN = frozenset({"aiohttp", "botocore", "grpc", "httpx", "httpx2", "redis", "requests", "urllib3", "valkey"})
+_warned = set[str]()
+
+
+def _warn_of_unread(error: BaseException) -> None:
+    """Warn once for each client whose error passed through its own code, and shows no request all the same.
+
+    A new version of the client may have other names. Errors of wrong arguments (ValueError) do not count.
+    """
+    client = package(error)
+    if client not in _KNOWN or client in _warned or isinstance(error, ValueError):
+        return
+    trace = traceback_of(error)
+    while trace is not None:
+        if str(trace.tb_frame.f_globals.get("__name__")).startswith(f"{client}."):
+            import sys
+            import warnings
+
+            _warned.add(client)
+            version = getattr(sys.modules.get(client), "__version__", "of an unknown version")
+            text = f"forbear found no request in {type(error).__name__} of {client} {version}, and repeats the function"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+            return
+        trace = trace.tb_next

@@ -7,11 +7,10 @@ in `forbear.run.judge_slot`. Evidence only ever stops a run: what the policy doe
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from forbear.core.chain import traceback_of
 from forbear.core.service import Judgement, OperationSet
 from forbear.core.verdict import Safety
-from forbear.evidence.sent import Evidence, Sent, package
-from forbear.evidence.walk import read
+from forbear.evidence import walk
+from forbear.evidence.sent import Evidence, Sent
 from forbear.http.request import READS
 from forbear.judges.arguments import Arguments
 from forbear.judges.data_facts import aws_facts, find_facts_by_name, redis_facts, sql_facts, was_read
@@ -186,12 +185,12 @@ def row_of(facts: Facts) -> Ruling:
     return ROWS[-1]
 
 
-def judge(error: BaseException, context: "RunContext") -> Judgement | None:
-    """Return the judgement on the least safe request that `error` shows, None if it shows none."""
-    evidence = read(error, context.handled)
-    if evidence is None:
-        warn_of_unread(error)
-        return None
+find = walk.find
+"""Looks for requests in an error; `judge` then judges them. `forbear.run.judge_slot` asks both."""
+
+
+def judge(evidence: Evidence, error: BaseException, context: "RunContext") -> Judgement:
+    """Return the judgement on the least safe request of the `evidence` that was found in `error`."""
     plan, until = context.plan, _find_latest(context)
     return _rule(*_find_least_safe(evidence, error, Arguments.of(context), plan.safe, plan.apis, until, context.reads))
 
@@ -239,39 +238,13 @@ def _find_latest(context: "RunContext") -> float:
 
 def judge_alone(error: BaseException) -> Judgement | None:
     """Return the judgement on what `error` shows without a run: there are no arguments, so each key counts as new."""
-    evidence = read(error)
+    evidence = walk.read(error)
     if evidence is None:
         return None
     row, facts = _find_least_safe(evidence, error, Arguments(None, (), {}))
     if row.repeats:
         return (_MAYBE_DONE if row.maybe_done else _REPEATED).replace(operation=facts.what)
     return _forbid(row, facts)
-
-
-_KNOWN = frozenset({"aiohttp", "botocore", "grpc", "httpx", "httpx2", "redis", "requests", "urllib3", "valkey"})
-_warned = set[str]()
-
-
-def warn_of_unread(error: BaseException) -> None:
-    """Warn once for each client whose error passed through its own code, and shows no request all the same.
-
-    A new version of the client may have other names. Errors of wrong arguments (ValueError) do not count.
-    """
-    client = package(error)
-    if client not in _KNOWN or client in _warned or isinstance(error, ValueError):
-        return
-    trace = traceback_of(error)
-    while trace is not None:
-        if str(trace.tb_frame.f_globals.get("__name__")).startswith(f"{client}."):
-            import sys
-            import warnings
-
-            _warned.add(client)
-            version = getattr(sys.modules.get(client), "__version__", "of an unknown version")
-            text = f"forbear found no request in {type(error).__name__} of {client} {version}, and repeats the function"
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
-            return
-        trace = trace.tb_next
 
 
 def may_repeat(error: BaseException) -> bool:
@@ -285,7 +258,7 @@ def may_repeat(error: BaseException) -> bool:
     """
     if not isinstance(error, BaseException):
         raise TypeError(f"`error` must be an exception, got {error!r}")
-    evidence = read(error)
+    evidence = walk.read(error)
     return evidence is None or _find_least_safe(evidence, error, Arguments(None, (), {}))[0].repeats
 
 

@@ -14,14 +14,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import FrameType
-    from typing import Any
+    from typing import Any, Protocol
 
     from forbear.core.service import Judgement
     from forbear.run.plan import RetryPlan
     from forbear.run.protocols import RunState
 
-    Judge = Callable[[BaseException, "RunContext"], Judgement | None]
-    """Returns how safe a repeat of the request that the error shows is, or None if the error shows none."""
+    class Judge(Protocol):
+        """The protocol of what looks into errors for requests, and says whether they may be sent again."""
+
+        def find(self, error: BaseException, handled: BaseException | None) -> Any:
+            """Return the requests that `error` shows, None if it shows none; `handled` shows nothing of the call."""
+
+        def judge(self, evidence: Any, error: BaseException, context: "RunContext") -> Judgement:
+            """Return how safe it is to repeat the call that sent what `find` has found."""
+            ...
 
 
 class RunContext:
@@ -29,12 +36,10 @@ class RunContext:
 
     - `run` is the run of the call, with its policy.
     - `function` is the function, None for a block, and `args` and `kwargs` are its arguments.
-    - `handled` is the exception that was being handled when the function was called, None if there was none, and for a
-      block. Python puts it into the chain of the error, but it shows nothing of this call.
     - `read` returns what adapters have read in the attempt; few failures need it.
     """
 
-    __slots__ = ("run", "function", "args", "kwargs", "handled", "read")
+    __slots__ = ("run", "function", "args", "kwargs", "read")
 
     def __init__(
         self,
@@ -42,14 +47,12 @@ class RunContext:
         function: object,
         args: "tuple[Any, ...]",
         kwargs: "Mapping[str, Any]",
-        handled: BaseException | None = None,
         read: "Callable[[RunState], Sequence[object]] | None" = None,
     ) -> None:
         self.run = run
         self.function = function
         self.args = args
         self.kwargs = kwargs
-        self.handled = handled
         self.read = read
 
     @property
@@ -108,21 +111,20 @@ def unsafe_by_evidence(
     With `enforce="warn"` nothing does, but the listeners are notified. `read` returns what adapters have read in the
     attempt. It is called after a failure, within the loop that called the function: the stack is that of the call.
     """
-    judge = slot[0]
-    if judge is None:
-        return None
     handled = None
     if function is not None and context_of(error) is not None:
         handled = handled_at_call(error, sys._getframe(1))
-    judgement = judge(error, RunContext(run, function, args, kwargs, handled, read))
-    if judgement is None:  # most failures end here
+    judge = slot[0]
+    evidence = None if judge is None else judge.find(error, handled)
+    if judge is None or evidence is None:  # most failures end here
         if (run.plan.unknown or modes["unknown"]) != "stop":
             return None
         why = UNKNOWN
-    elif judgement.repeatable:
-        run.maybe_done = run.maybe_done or bool(judgement.maybe_done)
-        return None
     else:
+        judgement = judge.judge(evidence, error, RunContext(run, function, args, kwargs, read))
+        if judgement.repeatable:
+            run.maybe_done = run.maybe_done or bool(judgement.maybe_done)
+            return None
         from forbear.core.service import why_not
 
         why = why_not(judgement, run.operation)
@@ -135,8 +137,9 @@ def unsafe_by_evidence(
 def handled_at_call(error: BaseException, frame: "FrameType | None") -> BaseException | None:
     """Return the exception in the chain of `error` that a caller of the loop was handling, None without one.
 
-    The loop is the frames of forbear from `frame` upwards. A traceback begins at the frame that caught the exception:
-    one that the function or the loop itself caught begins below.
+    Python puts it into the chain, but it shows nothing of this call. The loop is the frames of forbear from `frame`
+    upwards. A traceback begins at the frame that caught the exception: one that the function or the loop itself caught
+    begins below.
     """
     older: BaseException | None = context_of(error)
     while frame is not None and str(frame.f_globals.get("__name__")).startswith("forbear."):

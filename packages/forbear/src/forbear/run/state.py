@@ -97,17 +97,19 @@ class Run(RunRecord):
         verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
         rule: RetryPlan = plan.rule_of(error) if plan.others else plan
         unsafe = None if rule.repeats_calls else UNSAFE_CALL
-        is_open, blocked = verdict.kind is _TRANSIENT or type(verdict) is Broken, None
-        if call is not None and reports_made[0] != self.reports and rule.repeatable is None:
-            blocked = self._block_by_ledger(call)
-            unsafe = unsafe if blocked is None else blocked.text
-        if call is not None and is_open and blocked is None and rule.repeatable is None:
-            try:
-                unsafe = unsafe_by_evidence(error, self, *call, reads_in) or unsafe
-            except Exception as broken:
-                verdict, unsafe = Broken(broken), UNSAFE_CALL
-        if run_keys or blocked is not None or (self.maybe_done and self.in_doubt):
-            done = self.maybe_done and self.in_doubt
+        blocked = None
+        if call is not None and rule.repeatable is None:
+            if reports_made[0] != self.reports:
+                blocked = self._block_by_ledger(call)
+            if blocked is not None:
+                unsafe = blocked.text
+            elif verdict.kind is _TRANSIENT or type(verdict) is Broken:
+                try:
+                    unsafe = unsafe_by_evidence(error, self, *call, reads_in) or unsafe
+                except Exception as broken:
+                    verdict, unsafe = Broken(broken), UNSAFE_CALL
+        done = self.maybe_done and self.in_doubt
+        if run_keys or blocked is not None or done:
             failure = DetailedFailure(verdict, error, unsafe, blocked=blocked, maybe_done=done)
             failure.until = None if call is None else expiry(self)
             return self.after(failure)
@@ -165,8 +167,7 @@ class Run(RunRecord):
 
         It is at most what is left of the timeout, except that a final attempt at the deadline has its full time.
         """
-        limit = self.plan.attempt_timeout
-        timeout = self.plan.limits.timeout
+        limit, timeout = self.plan.attempt_timeout, self.plan.limits.timeout
         if limit is None or timeout is None:
             return limit
         left = timeout - (self.runtime.monotonic() - self.started)
@@ -192,7 +193,6 @@ class Run(RunRecord):
         spending, counted = self.spending, failure.verdict
         if spending is not None:
             counted = spending.failed(counted, failure.error)
-
         failure.elapsed = self.runtime.monotonic() - self.started
         try:
             step = self._decide(failure)

@@ -11,9 +11,9 @@ import requests
 import forbear
 from forbear.clients.httpx import RetryTransport
 from forbear.events import Reason, Recovered, WouldStop
+from forbear.evidence import walk
 from forbear.evidence.sent import Sent
 from forbear.http.request import Request
-from forbear.judges import functions
 from forbear.judges.arguments import Arguments
 from forbear.judges.facts import http_facts
 from forbear.judges.functions import ROWS, row_of
@@ -202,8 +202,8 @@ def test_a_client_that_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def read_nothing(error: BaseException, handled: BaseException | None = None) -> None:
         return None
 
-    monkeypatch.setattr(functions, "read", read_nothing)
-    monkeypatch.setattr(functions, "_warned", set[str]())
+    monkeypatch.setattr(walk, "read", read_nothing)
+    monkeypatch.setattr(walk, "_warned", set[str]())
     with Wire(LOST, LOST, OK) as wire, virtual_time():
         with pytest.warns(RuntimeWarning, match="found no request in ConnectionError of requests 2") as told:
             POLICY.call(post, wire.url)
