@@ -31,6 +31,8 @@ from forbear.run.switch import disable, disabled, enable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from forbear import answers as answers
     from forbear import apis as apis
     from forbear import budgets as budgets
@@ -103,9 +105,9 @@ class _LateJudge:
 def _load_judge() -> "Judge":
     from importlib import import_module
 
-    judge: Judge = import_module("forbear.judges.functions")
+    judge: Any = import_module("forbear.judges.functions")
     _slot[0] = judge
-    return judge
+    return judge  # type: ignore[no-any-return] # a module
 
 
 _slot[0] = _LateJudge()
