@@ -19,7 +19,8 @@ _PROMISE = re.compile(
     r"idempoten|ignore|aip-?155|aip\.dev/155|duplicat|\bretry|existing request id returns", re.IGNORECASE
 )
 _NO_PROMISE = re.compile(
-    r"debug|no effect|concurrent|\btrac(?:e|ing)\b|\blogg|not idempotent|last successful operation|allows you to",
+    r"debug|no effect|concurrent|\btrac(?:e|ing)\b|\blogg|not idempotent|last successful operation|allows you to"
+    r"|must not be set",
     re.IGNORECASE,
 )
 _ACTS = re.compile(

@@ -1,11 +1,13 @@
 """`install(client)`: put retries into a finished client of Google's generator, sync or asyncio, over gRPC or REST.
 
 Such a client keeps its methods, each with its default retry, in a private table of its transport. Only this module uses
-that table.
+that table. Its requests get keys here.
 """
 
 import re
 import sys
+from functools import lru_cache
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -17,8 +19,14 @@ except ImportError as error:
 
 from forbear.exchange.chosen import choose
 from forbear.exchange.grpc import Rpcs
+from forbear.grpc.call import field
 from forbear.grpc.definitions import paths_of
 from forbear.grpc.vouch import RpcVouch
+from forbear.run.doubt import leave_in_doubt
+from forbear.run.keys import AutomaticKey, RepeatRefused, automatic_key
+from forbear.run.ledger import is_used
+from forbear.run.runtime import current_runtime
+from forbear.services.rpcs.google import find_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,3 +88,44 @@ def _paths(transport: object) -> dict[str, str]:
             if found:
                 return found
     return {}
+
+
+def fill_key(method: str, message: Any, client: object) -> tuple[Any, AutomaticKey | None]:
+    """Return a copy of a request with a new key in its empty `request_id`, and the key.
+
+    The request as it is, and None, if it has one, or if nothing promises that a second request with it is not executed.
+    All attempts of the runs around send the same key; `client` stands for what an equal request must come from. Raises
+    RepeatRefused if the call may be one of an earlier attempt, but cannot have its key; a report stops the runs around.
+    """
+    name = method.removeprefix("/")
+    path, span = _find_key(name)
+    kind: Any = message.__class__
+    raw = kind.pb(message) if hasattr(kind, "pb") else message
+    if path is None or not hasattr(raw, "DESCRIPTOR") or field(message, path):
+        return message, None
+    filled: Any = type(raw)()
+    filled.CopyFrom(raw)  # the caller's may be sent once more, as another call
+    *parents, last = path.split(".")
+    inner = filled
+    for each in parents:
+        inner = getattr(inner, each)
+    known = inner.DESCRIPTOR.fields_by_name.get(last)
+    if known is None or known.type != known.TYPE_STRING:
+        return message, None
+    content = blake2b(raw.SerializeToString(deterministic=True)).digest() if is_used[0] else None
+    try:
+        key = automatic_key(name, (client, content), span)
+    except RepeatRefused as error:
+        runtime = current_runtime()
+        leave_in_doubt(error, name, str(error), runtime, runtime.monotonic())
+        raise
+    setattr(inner, last, key.key)
+    return filled if raw is message else kind.wrap(filled), key
+
+
+@lru_cache(maxsize=1024)
+def _find_key(name: str) -> tuple[str | None, float]:
+    """Return the field of an RPC's request that takes a key, None without one, and the span of the key in seconds."""
+    allowed = find_rules(name)
+    rule = None if allowed is None else next((rule for rule, _ in allowed.rules if rule.kind == "key"), None)
+    return (None, 0.0) if rule is None or rule.known_for is None else (rule.condition, rule.known_for)

@@ -18,7 +18,7 @@ except ImportError as error:
         'forbear.clients.google needs google-api-core; install it with: pip install "forbear[google]"'
     ) from error
 
-from forbear.clients._gapic import install_in
+from forbear.clients._gapic import fill_key, install_in
 from forbear.core.backoff import Exponential
 from forbear.exchange.chosen import choose, refuse_unraised
 from forbear.exchange.grpc import Rpc
@@ -30,6 +30,7 @@ from forbear.services.rpcs import rules
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from forbear.exchange.call import RetriedCall
     from forbear.grpc.call import GrpcCall
     from forbear.grpc.vouch import SafeRpcs
     from forbear.run.derive import ClientOptions
@@ -84,26 +85,42 @@ def install(client: C, policy: Policy | None = None, *, safe: "SafeRpcs" = (), *
     """Put forbear's retries into a generated client, and return it: `install(redis_v1.CloudRedisClient())`.
 
     Each method gets the retry object of its RPC as its default, sync or asyncio, over gRPC or REST. Google's own
-    defaults repeat what must not be executed twice, too. A call with its own `retry=` keeps that; `retry=None` turns
-    retries off. A client of Firestore has a generated one inside, which gets them.
+    defaults repeat what must not be executed twice, too. An empty `request_id` is filled, where the API promises to
+    execute a second request with it only once; all attempts, also those of a run around the call, send the same one. A
+    call with its own `retry=` keeps that, and gets none; `retry=None` turns retries off. A client of Firestore has a
+    generated one inside, which gets them.
 
     `safe` has the RPCs that may be executed twice, as in `forbear.clients.grpc.RetryInterceptor`; the other parameters
     are those of `retry_for`. TypeError for any other object, ValueError for a client with forbear's retries.
     """
-    install_in(getattr(client, "_firestore_api", client), (Retry, AsyncRetry), _RAISED, policy, safe, options)
+    kinds = functools.partial(Retry, fills=True), functools.partial(AsyncRetry, fills=True)
+    install_in(getattr(client, "_firestore_api", client), kinds, _RAISED, policy, safe, options)
     return client
 
 
 class _ForRpc(api_retry.retry_base._BaseRetry):
-    """The base of both kinds: the RPC, and the `with_…` methods of Google's objects."""
+    """The base of both kinds: the RPC, and the `with_…` methods of Google's objects.
 
-    def __init__(self, rpc: Rpc) -> None:
+    With `fills`, a call whose request may have a key, and has none, gets one.
+    """
+
+    def __init__(self, rpc: Rpc, *, fills: bool = False) -> None:
         backoff = rpc.policy.backoff
         shown: dict[str, Any] = {}  # for code that reads Google's attributes
         if isinstance(backoff, Exponential):
             shown = {"initial": backoff.initial, "maximum": backoff.maximum, "multiplier": backoff.multiplier}
         super().__init__(timeout=rpc.policy.limits.timeout, **shown)
         self._rpc = rpc
+        self._fills = fills
+
+    def _begin(self, args: tuple[Any, ...], *, awaits: bool = False) -> "tuple[RetriedCall, Any, tuple[Any, ...]]":
+        """Return the state of a call, its request, and the arguments with which all its attempts are made."""
+        if not args:
+            return self._rpc.begin(awaits=awaits), None, args
+        message, key = fill_key(self._rpc.method, args[0], self) if self._fills else (args[0], None)
+        call = self._rpc.begin(None, message, awaits=awaits)
+        call.key = key
+        return call, message, (message, *args[1:])
 
     def with_timeout(self, timeout: float | None) -> Self:
         limits = self._rpc.policy.limits
@@ -152,17 +169,17 @@ class Retry(_ForRpc, api_retry.Retry):
 
         @functools.wraps(func)
         def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-            call = rpc.begin(None, args[0] if args else None)
+            call, message, sent = self._begin(args)
             try:
                 while True:
                     try:
-                        value = func(*args, **kwargs)
+                        value = func(*sent, **kwargs)
                     except Exception as error:
-                        grant = rpc.failed(call, error, args[0] if args else None, on_error=on_error)
+                        grant = rpc.failed(call, error, message, on_error=on_error)
                         if grant is None or not grant.ask():
                             raise
                     except BaseException as interrupt:
-                        rpc.cut_off(call, interrupt, args[0] if args else None)
+                        rpc.cut_off(call, interrupt, message)
                         raise
                     else:
                         if hasattr(type(value), "__await__"):
@@ -187,17 +204,17 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
 
         @functools.wraps(func)
         async def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-            call = rpc.begin(None, args[0] if args else None, awaits=True)
+            call, message, sent = self._begin(args, awaits=True)
             try:
                 while True:
                     try:
-                        value = await func(*args, **kwargs)
+                        value = await func(*sent, **kwargs)
                     except Exception as error:
-                        grant = rpc.failed(call, error, args[0] if args else None, on_error=on_error)
+                        grant = rpc.failed(call, error, message, on_error=on_error)
                         if grant is None or not await grant.aask():
                             raise
                     except BaseException as interrupt:  # a cancellation, too
-                        rpc.cut_off(call, interrupt, args[0] if args else None)
+                        rpc.cut_off(call, interrupt, message)
                         raise
                     else:
                         call.succeeded()

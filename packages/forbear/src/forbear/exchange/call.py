@@ -33,6 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.run.grant import Grant
     from forbear.run.judge_slot import RunContext
+    from forbear.run.keys import AutomaticKey
     from forbear.run.protocols import Subject
 
     Described = tuple[Sent, Callable[[], bool]]
@@ -60,15 +61,16 @@ class Start:
 class RetriedCall:
     """One call through its attempts; `start` is the moment before the first one, `entry` the call in the ledger.
 
-    Report each attempt (`failed` or `succeeded`, or `end` if it is cancelled). Ask the grant that `failed` returns, and
-    wait before the next one.
+    `key` is the one that the adapter made for the call, None without one. Report each attempt (`failed` or `succeeded`,
+    or `end` if it is cancelled). Ask the grant that `failed` returns, and wait before the next one.
     """
 
-    __slots__ = ("_policy", "_run", "_spending", "_start", "entry")
+    __slots__ = ("_policy", "_run", "_spending", "_start", "entry", "key")
 
     def __init__(self, policy: Policy, start: Start) -> None:
         self._policy = policy
         self.entry: Entry | None = None
+        self.key: AutomaticKey | None = None
         self._start = start
         self._run: Run | None = None
         self._spending = None if policy.budget is None else Spending(policy.budget)
@@ -148,10 +150,14 @@ class RetriedCall:
             vouched=by_word or (judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED),
             details=_details(error, now, subject) if answer is None else (now, *answer),
         )
+        if self.key is not None and until is not None:
+            until = min(until, self.key.until - start.time)  # an earlier attempt of a run around may have sent it
         failure.until = until
         grant = run.after(failure)
         if self.entry is not None and not run.in_doubt and (refused or verdict.kind is Kind.NOT_EXECUTED):
             self.entry.take_back()
+            if self.key is not None:
+                self.key.take_back()
         return grant
 
     def leave_in_doubt(self, error: BaseException, judgement: Judgement, subject: "Subject | None" = None) -> None:
@@ -172,6 +178,8 @@ class RetriedCall:
         """
         if self.entry is not None:
             self.entry.done(is_large=is_large)
+        if self.key is not None:
+            self.key.succeeded()
         if self._run is not None or self._spending is not None:
             succeeded(self._run, self._policy, self._spending)
 
@@ -289,11 +297,6 @@ def judge_described(
     except Exception:  # of a function of the user, who then vouches for nothing
         is_by_word = False
     return judge_sent(sent, context, reads, done=done, word=Word(vouched=is_by_word))
-
-
-def is_refusal(status: int | None, code: int | None) -> bool:
-    """Return whether an HTTP status, or without one a gRPC code, says that a call is wrong, so not executed."""
-    return code in codes.REFUSED if status is None else status in (400, 401, 403, 404, 405, 412)
 
 
 def is_small(message: Any) -> bool:

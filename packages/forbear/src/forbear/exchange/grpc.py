@@ -19,7 +19,6 @@ from forbear.exchange.call import (
     check_word,
     describe_rpc,
     is_only_of_user,
-    is_refusal,
     is_small,
     limit_timeout,
     with_proof,
@@ -233,6 +232,11 @@ def _verdict_of_response(service: "RpcService | None", error: Exception, judgeme
     known = rfc9110.RFC9110 if service is None else service
     verdict = settle(known.verdict(judgement, status, errors.headers_of(error), lambda: errors.body_of(error)))
     return add_wait(verdict, errors.wait_of(error))
+
+
+def is_refusal(status: int | None, code: int | None) -> bool:
+    """Return whether an HTTP status, or without one a gRPC code, says that a call is wrong, so not executed."""
+    return code in codes.REFUSED if status is None else status in (400, 401, 403, 404, 405, 412)
 
 
 def check_rpc_policy(policy: Policy | None) -> None:

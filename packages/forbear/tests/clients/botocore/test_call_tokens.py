@@ -255,3 +255,21 @@ def test_a_token_that_may_be_forgotten(time: Any) -> None:
         with pytest.raises(RepeatRefused, match="its key has expired"):
             outer.call(work)
         assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize(("later", "requests"), [(100, 4), (300, 3)])
+def test_a_token_counts_from_its_first_use(time: Any, later: int, requests: int) -> None:
+    """A call whose token an earlier attempt has sent is repeated only while the service knows it: 10 minutes (K6)."""
+
+    def work() -> None:
+        try:
+            client.transact_write_items(**TRANSACTION)
+        finally:
+            time.advance(later)
+
+    slow = Answer(end="reset", first=lambda: time.advance(300))
+    with Wire(LOST, LOST, slow, aws.succeed(operation("dynamodb", "TransactWriteItems"))) as server:
+        client = install(aws.client("dynamodb", server.url), attempts=2, timeout=2000)
+        with suppress(ConnectionClosedError):
+            forbear.retry(on=forbear.transient, attempts=2, timeout=500, retry_exhausted=True).call(work)
+        assert len(server.seen) == requests

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import grpc
 import grpc.aio
@@ -85,6 +86,7 @@ PUBLISHER, SUBSCRIBER = "google.pubsub_v1.PublisherClient", "google.pubsub_v1.Su
 FIRESTORE = "google.cloud.firestore_v1.services.firestore.FirestoreClient"
 SECRETS, TASKS = "google.cloud.secretmanager_v1.SecretManagerServiceClient", "google.cloud.tasks_v2.CloudTasksClient"
 REDIS, POLICIES = "google.cloud.redis_v1.CloudRedisClient", "google.cloud.iam_v2.PoliciesClient"
+PARALLEL = "google.cloud.parallelstore_v1.ParallelstoreClient"
 CREATED = {"parent": f"{DOCUMENTS}/c/d", "collection_id": "c", "document": {}}
 SECRET = {"parent": "projects/p", "secret": {"replication": {"automatic": {}}}}
 TASK = {"http_request": {"url": "https://a.example"}}
@@ -111,6 +113,8 @@ CALLS = [
     Call(TASKS, "create_task", 1, 1, {"parent": QUEUE, "task": TASK}),
     Call(TASKS, "create_task", 1, 2, {"parent": QUEUE, "task": TASK | {"name": f"{QUEUE}/tasks/t"}}),
     Call(TASKS, "delete_task", 2, 2, {"name": f"{QUEUE}/tasks/t"}),
+    # forbear fills the request_id, by which the service executes the call once.
+    Call(PARALLEL, "import_data", 1, 2, {"name": INSTANCE}),
 ]
 NAMES = [f"{call.client.rpartition('.')[2]}.{call.method}-{call.stock}-{call.forbear}" for call in CALLS]
 
@@ -268,6 +272,20 @@ def test_a_document_is_counted_up_once(server: Server, monkeypatch: pytest.Monke
     expect(1 if installed else 2, lambda: document.update({"n": firestore.Increment(1)}))
     client.close()
     assert server.calls == ["Commit"] * (1 if installed else 2)
+
+
+@needs_google
+@pytest.mark.parametrize("style", ["over_grpc", "over_asyncio"])
+def test_the_request_id_that_is_filled(server: Server, style: str) -> None:
+    """All attempts send the same one."""
+    server.fail(UNAVAILABLE)
+    call = next(call for call in CALLS if call.client == PARALLEL)
+    with virtual_time(seed=1):
+        getattr(call, style)(server.target)
+    messages: Any = Library("google.cloud.parallelstore_v1")
+    first, second = [messages.ImportDataRequest.deserialize(each).request_id for each in server.requests]
+    assert first == second
+    assert UUID(first).version == 4
 
 
 ROW = [{"a": 1}]

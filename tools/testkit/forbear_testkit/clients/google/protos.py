@@ -113,9 +113,9 @@ def load() -> None:
     put("google.made.v1", "Things", THINGS, _REQUESTS)
 
 
-def message(name: str, **fields: Any) -> Any:
+def message(kind: str, /, **fields: Any) -> Any:
     """Return a message of the type with this full name, such as "shop.v1.MakeRequest"."""
     from google.protobuf import message_factory
 
     load()
-    return message_factory.GetMessageClass(descriptor_pool.Default().FindMessageTypeByName(name))(**fields)
+    return message_factory.GetMessageClass(descriptor_pool.Default().FindMessageTypeByName(kind))(**fields)

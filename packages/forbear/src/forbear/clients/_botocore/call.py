@@ -55,10 +55,10 @@ class AwsAttempts:
     """The state of one call of `operation` with `parameters`, made before its first attempt.
 
     `parameters` are those that are sent: botocore changes them in place until then. Copies of a context share it.
-    `token` is the one that `fill_token` has filled.
+    `token` is the one that `fill_token` has filled, None for botocore's own.
     """
 
-    __slots__ = ("_call", "_operation", "_parameters", "_policy", "_token", "_vouch", "body")
+    __slots__ = ("_call", "_operation", "_parameters", "_policy", "_vouch", "body")
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ class AwsAttempts:
         self._vouch = vouch
         self._operation = operation
         self._parameters = parameters
-        self._token = token
         self.body = _find_body(operation, parameters)
         self._call = RetriedCall(policy, Start(awaits=awaits))
+        self._call.key = token
         if is_used[0]:
             self._call.enter(self._describe)
 
@@ -90,8 +90,6 @@ class AwsAttempts:
     def succeeded(self) -> None:
         """Count a success."""
         self._call.succeeded(is_large=is_used[0] and any(map(_is_large, self._parameters.values())))
-        if self._token is not None:
-            self._token.succeeded()
 
     def failed(self, outcome: Outcome) -> "Grant | None":
         """Return the retry that follows a failed attempt, None to give up."""
@@ -106,7 +104,7 @@ class AwsAttempts:
             verdict = Broken(broken, Kind.NOT_EXECUTED if proven else Kind.PERMANENT)
         done = outcome.status is not None and judgement.is_maybe_done(outcome.status, outcome.code)
         option = option_for(AwsCall(self._name, self._operation, self._parameters), f'safe="{self._name}"')
-        grant = self._call.failed(
+        return self._call.failed(
             outcome.error,
             verdict,
             judgement.replace(maybe_done=(outcome.status,) if done else ()),
@@ -120,10 +118,6 @@ class AwsAttempts:
             until=None if judgement.span is None else judgement.span * _MARGIN,
             refused=outcome.status is not None and outcome.verdict.kind is Kind.PERMANENT,
         )
-        entry = self._call.entry
-        if self._token is not None and entry is not None and not entry.is_open:
-            self._token.take_back()
-        return grant
 
     def give_up(self, outcome: Outcome, response: Any) -> None:
         """Let the error of the last attempt carry the report; raise the error of a body that was cut off."""
