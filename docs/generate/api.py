@@ -20,8 +20,8 @@ from forbear.core.verdict import Verdict
 from forbear.policy import Policy
 
 CLIENTS = (
-    "aiohttp", "botocore", "google", "google_storage", "grpc", "httpx", "httpx2", "redis", "requests", "urllib3",
-    "valkey",
+    "aiohttp", "botocore", "discovery", "google", "google_storage", "grpc", "httpx", "httpx2", "redis", "requests",
+    "urllib3", "valkey",
 )  # fmt: skip
 _HTTPX = ("AsyncRetryTransport", "RetryTransport", "install")
 
@@ -35,6 +35,7 @@ MODULES: dict[str, tuple[str, ...] | None] = {
     "forbear.adapters": None,
     "forbear.clients.aiohttp": ("RetryMiddleware",),
     "forbear.clients.botocore": ("install", "uninstall"),
+    "forbear.clients.discovery": ("install",),
     "forbear.clients.google": ("async_retry_for", "retry_for"),
     "forbear.clients.google_storage": None,
     "forbear.clients.grpc": None,

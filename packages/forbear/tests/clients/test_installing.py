@@ -7,7 +7,6 @@ from typing import Any
 
 import aiohttp
 import boto3
-import googleapiclient.discovery
 import grpc
 import httpx
 import httpx2
@@ -135,11 +134,6 @@ def _session() -> object:
     return asyncio.run(make())
 
 
-def _discovered() -> object:
-    credentials: Any = AnonymousCredentials
-    return googleapiclient.discovery.build("storage", "v1", credentials=credentials(), static_discovery=True)
-
-
 @pytest.mark.parametrize(
     ("make", "line"),
     [
@@ -148,7 +142,6 @@ def _discovered() -> object:
         (valkey.Valkey, "write forbear.clients.valkey.Valkey(...)"),
         (lambda: grpc.insecure_channel("localhost:1"), "grpc.intercept_channel(channel, forbear.clients.grpc"),
         (urllib3.PoolManager, "urllib3.PoolManager(retries=forbear.clients.urllib3.Retry())"),
-        (_discovered, "forbear.retry(forbear.transient).call(request.execute)"),
         (object, "decorate the function that calls it: @forbear.retry(forbear.transient)"),
         (lambda: httpx.Client, "decorate the function that calls it"),
     ],

@@ -33,3 +33,21 @@ def test_a_service_may_have_its_own_transient_statuses() -> None:
 def test_statuses_have_names_for_people(code: int, text: str) -> None:
     """A known status is shown with its name, another one as a number."""
     assert status.reason(code) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Proxy Server could not connect: Connection not allowed by ruleset.", Kind.PERMANENT),
+        ("0x07: Command not supported, or protocol error", Kind.PERMANENT),
+        ("Address type not supported", Kind.PERMANENT),
+        ("All offered SOCKS5 authentication methods were rejected", Kind.PERMANENT),
+        ("Invalid username/password", Kind.PERMANENT),
+        ("Request rejected because SOCKS server cannot connect to identd on the client", Kind.PERMANENT),
+        ("Host unreachable", Kind.NOT_EXECUTED),
+        ("", Kind.NOT_EXECUTED),
+    ],
+)
+def test_refusals_are_read_from_the_texts_of_clients(text: str, kind: Kind) -> None:
+    """The clients write the words of RFC 1928, in different sentences."""
+    assert status.verdict_of_refusal(text).kind is kind

@@ -32,6 +32,7 @@ _INSTALLED_BY = {
     "google": "google",
     "google.auth": "requests",
     "google.cloud.storage": "google_storage",
+    "googleapiclient": "discovery",
     "httpx": "httpx",
     "httpx2": "httpx2",
     "requests": "requests",
@@ -40,7 +41,6 @@ _INSTALLED_BY = {
 
 _WRITTEN_INSTEAD = {
     "aiohttp": "aiohttp.ClientSession(middlewares=(forbear.clients.aiohttp.RetryMiddleware(),))",
-    "googleapiclient": "forbear.retry(forbear.transient).call(request.execute)",
     "grpc": "grpc.intercept_channel(channel, forbear.clients.grpc.RetryInterceptor(channel=channel))",
     "redis": "forbear.clients.redis.Redis(...), or AsyncRedis, RedisCluster and AsyncRedisCluster, in its place",
     "urllib3": "urllib3.PoolManager(retries=forbear.clients.urllib3.Retry())",
@@ -52,9 +52,9 @@ _WRITTEN_INSTEAD = {
 def install(client: "C", policy: "Policy | None" = None, **options: "Unpack[InstallOptions]") -> "C":
     """Put retries into a client that exists already, and return it: `client = forbear.install(httpx.Client())`.
 
-    - `client`: one of httpx, httpx2, boto3 or google-cloud-storage, a generated client of Google's APIs, a session of
-      requests or boto3, or the client of an SDK that sends by httpx, such as those of OpenAI and Anthropic. It keeps
-      its proxies, certificates and all its other settings.
+    - `client`: one of httpx, httpx2, boto3 or google-cloud-storage, a generated client of Google's APIs, a service of
+      google-api-python-client, a session of requests or boto3, or the client of an SDK that sends by httpx, such as
+      those of OpenAI and Anthropic. It keeps its proxies, certificates and all its other settings.
     - `policy` and the keywords of `forbear.retry`, such as `attempts=3, timeout=30`: limits and waits. Without them,
       each service has its recommended ones. The tables of services stay.
     - `safe` and the other options are those of the adapter for the library.

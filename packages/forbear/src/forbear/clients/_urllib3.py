@@ -9,8 +9,7 @@ from forbear.core.chain import chain
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.evidence.opening import was_opening
 from forbear.exchange.interrupt import frames_of
-from forbear.http.socks import verdict_of_refusal
-from forbear.http.status import TRANSIENT_STATUSES
+from forbear.http.status import TRANSIENT_STATUSES, verdict_of_refusal
 
 _TUNNEL = "Tunnel connection failed: "
 

@@ -1,8 +1,13 @@
-"""Judge an HTTP response by its status, and parse its Retry-After header (RFC 9110 §10.2.3)."""
+"""Judge an HTTP response by its status, and parse its Retry-After header (RFC 9110 §10.2.3).
+
+And read the refusals of SOCKS proxies (RFC 1928): those that pass, and those that last. The clients put the proxy's
+code into words, most of them those of RFC 1928. A proxy says all this before it gets any byte of the request, so the
+request was not executed.
+"""
 
 from collections.abc import Container
 
-from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 
 TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 """Statuses of errors that may go away: nearly all shipped clients retry these."""
@@ -85,3 +90,17 @@ def epoch(text: str) -> float | None:
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+_LASTING = ("ruleset", "not supported", "authentication", "username", "identd")
+"""Words of the refusals that no other attempt changes: a rule, a command or address type, credentials."""
+
+
+def verdict_of_refusal(text: str) -> Verdict:
+    """Return the verdict on a failure of the proxy by its text: PERMANENT for a refusal that lasts, else NOT_EXECUTED.
+
+    The text must not have the name of a host. The target that is unreachable or refuses, an expired TTL, a general
+    failure and a proxy that hangs up all pass.
+    """
+    lower = text.lower()
+    return PERMANENT if any(words in lower for words in _LASTING) else NOT_EXECUTED

@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from forbear.clients._given_up import GivenUp
 from forbear.core.chain import chain
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.exchange.http.adrive import AsyncReader
 from forbear.exchange.http.drive import Reader
+from forbear.exchange.http.responses import GivenUp
 from forbear.exchange.interrupt import frames_of
-from forbear.http.socks import verdict_of_refusal
-from forbear.http.status import TRANSIENT_STATUSES
+from forbear.http.status import TRANSIENT_STATUSES, verdict_of_refusal
 
 _REFUSED_STREAM = 7
 """The HTTP/2 error code by which a server says that it has not processed a request."""

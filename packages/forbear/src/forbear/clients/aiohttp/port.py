@@ -27,8 +27,7 @@ from forbear.exchange.http.send import ORIGINAL, AsyncOnce, Body, Variation
 from forbear.exchange.interrupt import frames_of
 from forbear.http.ranges import coding
 from forbear.http.request import joined
-from forbear.http.socks import verdict_of_refusal
-from forbear.http.status import TRANSIENT_STATUSES
+from forbear.http.status import TRANSIENT_STATUSES, verdict_of_refusal
 from forbear.run.runtime import within
 
 _UNTRUSTED = (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch)

@@ -14,9 +14,9 @@ from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http_exceptions import ContentEncodingError
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from forbear.clients._given_up import GivenUp, make_given_up
 from forbear.core.report import Report
 from forbear.exchange.http.adrive import AsyncReader
+from forbear.exchange.http.responses import GivenUp, make_given_up
 from forbear.http.status import reason
 
 _LIMIT = 64 * 1024

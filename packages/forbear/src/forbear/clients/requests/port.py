@@ -1,9 +1,7 @@
 """The port of requests: the object by which forbear's retry loop sends one request, with its timeouts and its body."""
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from itertools import takewhile
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 from weakref import ref
 
@@ -17,7 +15,7 @@ from forbear.core.verdict import Verdict
 from forbear.evidence.sent import MOST_BODY
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.port import Port
-from forbear.exchange.http.send import Body, Fixed, Once, Seekable, Variation, body_of_stream
+from forbear.exchange.http.send import Body, Variation, body_of_file
 
 Timeout = float | tuple[float | None, float | None] | urllib3.Timeout | None
 
@@ -39,31 +37,6 @@ def limit_timeout(timeout: Timeout, limit: float | None) -> Timeout:
 
 def _least(own: object, limit: float) -> float:
     return min(own, limit) if isinstance(own, int | float) else limit
-
-
-_PIECE = 64 * 1024
-
-
-class _Pieces:
-    """The chunks of a file or an iterable, as bytes (text in UTF-8); a file can be read again after it was rewound."""
-
-    def __init__(self, source: Any) -> None:
-        self._source = source
-
-    def __iter__(self) -> Iterator[bytes]:
-        read = getattr(self._source, "read", None)
-        pieces = self._source if read is None else takewhile(len, iter(partial(read, _PIECE), None))
-        for piece in pieces:
-            yield piece.encode() if isinstance(piece, str) else piece
-
-
-def body_of(body: Any, limit: int) -> Fixed | Once | Seekable:
-    """Return forbear's form of a request's body: Fixed for text, bytes and None, Seekable for a file, else Once."""
-    if body is None or isinstance(body, str):
-        return Fixed((body or "").encode())
-    if isinstance(body, bytes | bytearray | memoryview):
-        return Fixed(bytes(cast("bytes", body)))
-    return body_of_stream(_Pieces(body), body, limit)
 
 
 _LIBRARY = Urllib3Errors(
@@ -111,7 +84,7 @@ class RequestsPort(Port[requests.Response]):
         return self._request.headers
 
     def _read_body(self) -> Body:
-        return body_of(self._request.body, self._options.buffer)
+        return body_of_file(self._request.body, self._options.buffer)
 
     def first(self) -> requests.Response:
         return self._send(self._request, timeout=self._timeout)

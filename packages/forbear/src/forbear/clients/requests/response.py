@@ -10,10 +10,10 @@ import urllib3
 from requests.exceptions import ChunkedEncodingError, RequestException
 from requests.structures import CaseInsensitiveDict
 
-from forbear.clients._given_up import GivenUp
 from forbear.core.report import ATTRIBUTE, Report, attach, report
 from forbear.exchange.http.drive import Reader
 from forbear.exchange.http.port import Port
+from forbear.exchange.http.responses import GivenUp
 from forbear.http.status import reason
 
 _PIECE = 64 * 1024

@@ -265,7 +265,7 @@ class Exchange(RequestState):
             verdict = apply_rules(verdict, judgement)
             return add_wait(verdict, wait), verdict.kind is Kind.NOT_EXECUTED
         query = None if self._session is None else self._session.query
-        verdict = self.service.verdict(query or judgement, status, headers)
+        verdict = self.service.verdict(query or judgement, status, headers, body)
         if verdict is None:
             return None, False
         may_refuse = judgement.refused is None and not judgement.session and is_for_its_host(request)

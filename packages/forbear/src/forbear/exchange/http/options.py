@@ -103,7 +103,7 @@ class HttpOptions(Record):
             if named is not None:
                 service = find_service(named)
                 policy = self.policy or self.changes.of(registry.policy(named) or policy)
-        return policy, service or policy.service or self.service
+        return policy, service or self.service
 
     def key_for(self, service: "HttpService", origin: "Callable[[], Origin]") -> IdempotencyKey | None:
         """Return the key by which the API at `origin` drops duplicates, None unless the user named it for this origin.

@@ -1,13 +1,20 @@
 """Decide what to do with the body of a response: read it at once, continue it where it breaks, watch it, or leave it.
 
 An error that ends the body of a write, or of a response that was given up on, must carry a report. Otherwise a policy
-around the client would take it for a failed attempt and send the write again.
+around the client would take it for a failed attempt and send the write again. So does the error that
+`raise_for_status()` of a response raises on which forbear gave up.
 """
 
 from collections.abc import Mapping
+from functools import cache
 
+from forbear.core.report import attach, report_on
 from forbear.http.ranges import number
 from forbear.http.request import READS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CONTINUED = ("GET", "HEAD")
 """The methods whose bodies are continued where they break, rather than read at once."""
@@ -74,3 +81,24 @@ def needs_reader(method: str, status: int, headers: Mapping[str, str], *, given_
     if is_bodiless(method, status):
         return False
     return given_up or (method not in READS and not is_read_at_once(method, status, headers))
+
+
+class GivenUp:
+    """The base of responses on which forbear gave up, before the library's own class."""
+
+    def raise_for_status(self) -> "Any":
+        """Do what the library's response does; its error gets the report and the note."""
+        above: Any = super()
+        try:
+            return above.raise_for_status()
+        except Exception as error:
+            report = report_on(self)
+            if report is not None:
+                attach(error, report)
+            raise
+
+
+@cache
+def make_given_up(kind: "type[Any]") -> "type[Any]":
+    """Return a class of responses like `kind` with the base `GivenUp`; pickle does not find it."""
+    return type(kind.__name__, (GivenUp, kind), {"__module__": kind.__module__})

@@ -5,7 +5,9 @@ session that has the bytes before.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, MutableMapping
-from typing import Protocol
+from functools import partial
+from itertools import takewhile
+from typing import Any, Protocol, cast
 
 from forbear.core.record import Record
 from forbear.http.bodies import AsyncReplay, Replay, position, rewind
@@ -233,3 +235,28 @@ def body_of_stream(stream: Iterable[bytes], file: object, limit: int) -> Seekabl
     """Return the body that a sync client reads through `stream`: Seekable if `file` is a seekable file, else Once."""
     start = position(file)
     return Once(stream, limit) if start is None else Seekable(file, stream, start)
+
+
+_PIECE = 64 * 1024
+
+
+class _Pieces:
+    """The chunks of a file or an iterable, as bytes (text in UTF-8); a file can be read again after it was rewound."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __iter__(self) -> Iterator[bytes]:
+        read = getattr(self._source, "read", None)
+        pieces = self._source if read is None else takewhile(len, iter(partial(read, _PIECE), None))
+        for piece in pieces:
+            yield piece.encode() if isinstance(piece, str) else piece
+
+
+def body_of_file(body: Any, limit: int) -> Fixed | Once | Seekable:
+    """Return a body of requests or httplib2: Fixed for text, bytes and None, Seekable for a file, else Once."""
+    if body is None or isinstance(body, str):
+        return Fixed((body or "").encode())
+    if isinstance(body, bytes | bytearray | memoryview):
+        return Fixed(bytes(cast("bytes", body)))
+    return body_of_stream(_Pieces(body), body, limit)
