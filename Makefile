@@ -164,6 +164,7 @@ soak: $(DEV) $(SITE) ## the tests marked soak too, with many more generated exam
 	@$(MAKE) lowest
 	@$(MAKE) aiobotocore
 	@$(MAKE) google
+	@$(MAKE) niquests
 	@$(MAKE) checkers
 	@$(MAKE) pythons
 
@@ -190,6 +191,10 @@ aiobotocore: $(DEV) ## the tests of aiobotocore, and those of boto3 with the bot
 .PHONY: google
 google: $(DEV) ## the tests of Pub/Sub, Firestore, BigQuery and other clients of Google
 	@$(PY) -m tools.apart google
+
+.PHONY: niquests
+niquests: $(DEV) ## the tests of what HTTP clients show, with niquests and the urllib3 that it brings
+	@$(PY) -m tools.apart niquests
 
 .PHONY: checkers
 checkers: $(CHECKERS) ## pyrefly and ty on the types that users see, beside mypy and basedpyright in `make types`
@@ -230,6 +235,7 @@ lock: $(UV) ## bring requirements/*.txt up to date with requirements/*.in
 	@$(COMPILE) requirements/dev.in -c requirements/demo.txt -o requirements/dev.txt
 	@$(COMPILE) requirements/aiobotocore.in -o requirements/aiobotocore.txt
 	@$(COMPILE) requirements/google.in -c requirements/dev.txt -o requirements/google.txt
+	@$(COMPILE) requirements/niquests.in -o requirements/niquests.txt
 	@$(COMPILE) requirements/sdks.in -o requirements/sdks.txt
 	@$(COMPILE) requirements/docs.in -c requirements/dev.txt -o requirements/docs.txt
 	@$(COMPILE) requirements/checkers.in -c requirements/dev.txt -o requirements/checkers.txt

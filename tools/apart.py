@@ -3,6 +3,7 @@
 - `aiobotocore` holds botocore back, so it cannot stand beside it. The tests of boto3 run there, too, with the botocore
   that it allows, but for those which look at the newest models.
 - `google` has clients of Google that are large, and that no other test needs.
+- `niquests` puts urllib3-future in the place of urllib3, also below requests and botocore.
 """
 
 import argparse
@@ -22,6 +23,12 @@ APART: dict[str, tuple[str | Path, ...]] = {
         _TESTS / "services/aws",
     ),
     "google": (_TESTS / "clients/google/test_real_clients.py",),
+    "niquests": (
+        *("-m", "soak or not soak"),
+        _TESTS / "judges/functions/test_http.py",
+        _TESTS / "evidence/readers",
+        _TESTS / "cli/test_doctor.py",
+    ),
 }
 """The arguments of pytest, by the name of the requirements."""
 

@@ -3,6 +3,7 @@
 import csv
 import json
 from importlib.metadata import PackageNotFoundError
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ ROWS = list(csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines()))
 SLOW = [pytest.param(name, marks=pytest.mark.soak) for name in ("openai", "anthropic")]
 """Clients whose import alone takes a second."""
 TRIED = ["httpx", "httpx2", "requests", "urllib3", "aiohttp", "boto3", "redis", "valkey", "grpcio"]
+TRIED += ["niquests"] if find_spec("niquests") is not None else []
 """Clients with which the tests are run anyway."""
 
 

@@ -6,6 +6,7 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +16,9 @@ import httpx2
 import requests
 import urllib3
 
+from forbear_testkit.lazily import Library
+
+niquests: Any = Library("niquests")
 TIMEOUT = 5.0
 
 Send = Callable[[str, str], object]
@@ -51,10 +55,20 @@ def _async_httpx(library: Any) -> AsyncSend:
     return send
 
 
-def _requests(method: str, url: str) -> object:
-    response = requests.request(method, url, json=_body(method), timeout=TIMEOUT)
-    response.raise_for_status()
-    return response
+def _requests(library: Any) -> Send:
+    def send(method: str, url: str) -> object:
+        with library.Session() as session:
+            response = session.request(method, url, json=_body(method), timeout=TIMEOUT)
+        response.raise_for_status()
+        return response
+
+    return send
+
+
+async def _niquests(method: str, url: str) -> object:
+    async with niquests.AsyncSession() as session:
+        response = await session.request(method, url, json=_body(method), timeout=TIMEOUT)
+    return response.raise_for_status()
 
 
 def _urllib3(method: str, url: str) -> object:
@@ -94,7 +108,7 @@ async def _aiohttp(method: str, url: str) -> object:
 SYNC: dict[str, Send] = {
     "httpx": _httpx(httpx),
     "httpx2": _httpx(httpx2),
-    "requests": _requests,
+    "requests": _requests(requests),
     "urllib3": _urllib3,
     "urllib": _urllib,
     "http.client": _http_client,
@@ -104,6 +118,9 @@ ASYNC: dict[str, AsyncSend] = {
     "httpx2 async": _async_httpx(httpx2),
     "aiohttp": _aiohttp,
 }
+if find_spec("niquests") is not None:  # it needs another urllib3, so it has an environment of its own
+    SYNC["niquests"] = _requests(niquests)
+    ASYNC["niquests async"] = _niquests
 NAMES = (*SYNC, *ASYNC)
 """The clients. "http.client" follows no redirects, and raises nothing for an error status; nor does urllib3."""
 

@@ -173,6 +173,15 @@ def _send_requests(port: int) -> None:
         session.post(_url(port), timeout=_TIMEOUT)
 
 
+def _send_niquests(port: int) -> None:
+    from importlib import import_module
+
+    niquests: Any = import_module("niquests")  # it replaces urllib3, so no environment of ours has it
+    with niquests.Session() as session:
+        session.trust_env = False
+        session.post(_url(port), timeout=_TIMEOUT)
+
+
 def _send_urllib3(port: int) -> None:
     import urllib3
 
@@ -250,6 +259,7 @@ _SENDERS: dict[str, Callable[[int], None]] = {
     "httpx": _send_httpx,
     "httpx2": _send_httpx2,
     "requests": _send_requests,
+    "niquests": _send_niquests,
     "urllib3": _send_urllib3,
     "aiohttp": _send_aiohttp,
     "boto3": _send_boto3,

@@ -15,7 +15,15 @@ _OPENING = frozenset({"_get_conn", "_prepare_proxy", "_validate_conn"})
 _SENDING = frozenset({"request", "request_chunked"})
 """The methods of urllib3's connection that send a request; http.client may open the connection within them."""
 
-_SENDERS = frozenset({"urllib3.connection", "http.client", "botocore.awsrequest"})
+POOLS, _CONNECTIONS, RESPONSES, MANAGERS = (
+    tuple(
+        f"{package}{name}" for package in ("urllib3.", "urllib3._async.", "urllib3_future.", "urllib3_future._async.")
+    )
+    for name in ("connectionpool", "connection", "response", "poolmanager")
+)
+"""The modules of urllib3. urllib3-future, which niquests needs, takes its place, or stands beside it."""
+
+_SENDERS = frozenset({*_CONNECTIONS, "http.client", "botocore.awsrequest"})
 """The modules of connections; botocore's overrides methods of http.client's."""
 
 
@@ -34,9 +42,9 @@ def was_opening(trace: "TracebackType | None") -> bool | None:
                 return True
             if module not in _SENDERS:
                 return False
-        elif module == "urllib3.connectionpool" and name in _OPENING:
+        elif module in POOLS and name in _OPENING:
             return True
-        elif module == "urllib3.connection" and name in _SENDING:
+        elif module in _CONNECTIONS and name in _SENDING:
             sending = True
         caller = name
         trace = trace.tb_next

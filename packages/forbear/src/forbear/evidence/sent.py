@@ -130,12 +130,9 @@ class NamedCall:
 
 def get_own(thing: object, name: str) -> "Any":
     """Return what the instance itself keeps as `name`, None without it; no property and no method is run."""
-    try:
-        kept: dict[str, Any] = object.__getattribute__(thing, "__dict__")
-        if name in kept:
-            return kept[name]
-    except AttributeError:
-        pass
+    kept = dict_of(thing)
+    if name in kept:
+        return kept[name]
     for kind in type(thing).__mro__:  # a slot
         slot = kind.__dict__.get(name)
         if type(slot) is MemberDescriptorType:
@@ -144,6 +141,15 @@ def get_own(thing: object, name: str) -> "Any":
             except AttributeError:
                 return None
     return None
+
+
+def dict_of(thing: object) -> "dict[str, Any]":
+    """Return the dict of attributes that an instance keeps, {} without one."""
+    try:
+        kept: dict[str, Any] = object.__getattribute__(thing, "__dict__")
+    except AttributeError:
+        return {}
+    return kept
 
 
 def package(thing: object) -> str:
@@ -160,7 +166,8 @@ def package(thing: object) -> str:
 
 
 _LIBRARIES = frozenset({
-    "httpx", "httpx2", "requests", "urllib3", "aiohttp", "yarl", "grpc", "botocore", "multidict", "redis", "valkey",
+    "httpx", "httpx2", "requests", "urllib3", "aiohttp", "yarl", "grpc", "botocore", "multidict", "niquests", "redis",
+    "valkey",
 })  # fmt: skip
 
 
@@ -198,12 +205,12 @@ def headers_of(headers: object) -> "dict[str, str]":
     return joined(headers, _MOST_HEADERS)  # type: ignore[arg-type]
 
 
-_LINES = {"httpx": "_list", "httpx2": "_list", "requests": "_store"}
+_LINES = {"httpx": "_list", "httpx2": "_list", "requests": "_store", "niquests": "_store"}
 """The attributes in which libraries keep the lines of headers: lists that end with name and value, or a dict of pairs.
 """
 
 
-_MAPPINGS = frozenset({"httpx", "httpx2", "requests", "urllib3", "multidict", "botocore", "email", "http"})
+_MAPPINGS = frozenset({"httpx", "httpx2", "niquests", "requests", "urllib3", "multidict", "botocore", "email", "http"})
 
 
 def body_of(body: object) -> bytes | None:

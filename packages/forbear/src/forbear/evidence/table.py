@@ -6,6 +6,8 @@ the look and the traceback entry; that of an attribute the look, the error and t
 
 from functools import cache
 
+from forbear.evidence.opening import MANAGERS, POOLS, RESPONSES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
 _HTTPX = ("httpx._client", "httpx2._client")
 _HTTPX_MODELS = ("httpx._models", "httpx2._models")
+_SESSIONS = ("requests.sessions", "niquests.sessions", "niquests.async_session")
 _REDIS = ("redis.client", "redis.asyncio.client", "valkey.client", "valkey.asyncio.client")
 _CLUSTERS = ("redis.cluster", "redis.asyncio.cluster", "valkey.cluster", "valkey.asyncio.cluster")
 _PSYCOPG = ("psycopg.cursor", "psycopg.cursor_async")
@@ -40,12 +43,15 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     "httpx:request": {("_send_single_request",): _HTTPX},
     "httpx:redirects": {("_send_handling_redirects",): _HTTPX},
     "httpx:body": {("iter_raw", "aiter_raw", "json"): _HTTPX_MODELS},
-    "requests:request": {("send",): ("requests.sessions", "requests.adapters")},
-    "requests:redirects": {("resolve_redirects",): ("requests.sessions",)},
-    "requests:body": {("generate", "json"): ("requests.models",)},
-    "urllib3:redirected": {("urlopen",): ("urllib3.poolmanager",)},
-    "urllib3:request": {("urlopen",): ("urllib3.connectionpool",)},
-    "urllib3:body": {("_error_catcher",): ("urllib3.response",)},
+    "requests:request": {("send",): ("requests.adapters", "niquests.adapters", *_SESSIONS)},
+    "requests:redirects": {("resolve_redirects",): _SESSIONS},
+    "requests:body": {
+        ("generate", "json"): ("requests.models", "niquests.models"),
+        ("content",): ("niquests.models",),
+    },
+    "urllib3:redirected": {("urlopen",): MANAGERS},
+    "urllib3:request": {("urlopen",): POOLS},
+    "urllib3:body": {("_error_catcher", "_fp_read"): RESPONSES},
     "urllib:opened": {("open",): ("urllib.request",)},
     "urllib:request": {("do_open",): ("urllib.request",)},
     "urllib:connection": {("request", "getresponse"): ("http.client",)},
@@ -99,9 +105,60 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     "databases:mongo_command": {
         ("command", "bulk_write"): tuple(f"{p}{module}" for p in _MONGO for module in ("database", "mongo_client")),
     },
-    "stdlib:sendmail": {("sendmail",): ("smtplib",)},
-    "stdlib:data": {("data",): ("smtplib",)},
-    "stdlib:goodbye": {("quit", "__exit__"): ("smtplib",)},
+    "messages:sendmail": {("sendmail",): ("smtplib",)},
+    "messages:data": {("data",): ("smtplib",)},
+    "messages:goodbye": {("quit", "__exit__"): ("smtplib",)},
+    "messages:produced": {
+        ("get",): ("kafka.producer.future",),
+        ("send", "flush", "send_offsets_to_transaction"): ("kafka.producer.kafka",),
+    },
+    "messages:transaction": {("commit_transaction", "abort_transaction"): ("kafka.producer.kafka",)},
+    "messages:consumer": {
+        (
+            "poll",
+            "__next__",
+            "commit",
+            "committed",
+            "position",
+            "topics",
+            "partitions_for_topic",
+            "beginning_offsets",
+            "end_offsets",
+            "offsets_for_times",
+        ): ("kafka.consumer.group",),
+    },
+    "messages:channel": {
+        (
+            "_create_connection",
+            "basic_ack",
+            "basic_cancel",
+            "basic_consume",
+            "basic_get",
+            "basic_nack",
+            "basic_publish",
+            "basic_qos",
+            "basic_recover",
+            "basic_reject",
+            "channel",
+            "close",
+            "confirm_delivery",
+            "consume",
+            "exchange_bind",
+            "exchange_declare",
+            "exchange_delete",
+            "exchange_unbind",
+            "process_data_events",
+            "queue_bind",
+            "queue_declare",
+            "queue_delete",
+            "queue_purge",
+            "queue_unbind",
+            "start_consuming",
+            "tx_commit",
+            "tx_rollback",
+            "tx_select",
+        ): ("pika.adapters.blocking_connection",),
+    },
     "sdk:operation": {
         ("create", "parse", "generate", "edit", "create_variation", "count_tokens"): _SDK_MODULES,
     },
@@ -119,17 +176,22 @@ for _reader, _places in _BY_READER.items():
         for _function in _functions:
             FRAMES.setdefault(_function, {}).update(dict.fromkeys(_modules, _reader))
 
-_OF_REQUESTS = {"httpx": "httpx:kept", "httpx2": "httpx:kept", "requests": "requests:kept"}
+_OF_REQUESTS = {"httpx": "httpx:kept", "httpx2": "httpx:kept", "requests": "requests:kept", "niquests": "requests:kept"}
 
 ATTRIBUTES: "dict[str, dict[str, str]]" = {
     "request": _OF_REQUESTS,
     "_request": _OF_REQUESTS,
-    "response": {"httpx": "httpx:answered", "httpx2": "httpx:answered", "requests": "requests:answered"},
-    "_response": {"requests": "requests:answered"},
+    "response": {
+        "httpx": "httpx:answered",
+        "httpx2": "httpx:answered",
+        "requests": "requests:answered",
+        "niquests": "requests:answered",
+    },
+    "_response": {"requests": "requests:answered", "niquests": "requests:answered"},
     "request_info": {"aiohttp": "aiohttp:answered"},
     "operation_name": {"*": "sdk:answered"},
     "statement": {"*": "databases:failed"},
-    "sqlite_errorcode": {"*": "stdlib:code"},
+    "sqlite_errorcode": {"*": "databases:code"},
     "_state": {"grpc": "sdk:rpc_ended"},
 }
 """The readers of attributes, by name and by the package of the value; "*" for any."""

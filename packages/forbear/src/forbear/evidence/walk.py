@@ -111,7 +111,9 @@ def _read_attributes(error: BaseException, look: Look | None) -> Look | None:
     return look
 
 
-_KNOWN = frozenset({"aiohttp", "botocore", "grpc", "httpx", "httpx2", "redis", "requests", "urllib3", "valkey"})
+_KNOWN = frozenset(
+    {"aiohttp", "botocore", "grpc", "httpx", "httpx2", "niquests", "redis", "requests", "urllib3", "valkey"}
+)
 _warned = set[str]()
 
 

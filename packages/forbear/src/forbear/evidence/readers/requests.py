@@ -1,4 +1,4 @@
-"""requests: the prepared request is an attribute of the error, and the hops of redirects are variables."""
+"""requests and niquests: the prepared request is an attribute of the error, and the hops of redirects are variables."""
 
 from forbear.evidence.look import Look
 from forbear.evidence.sent import Sent, body_of, get_own, package, request_of
@@ -40,7 +40,7 @@ def read_answered(look: Look, error: BaseException, response: object) -> None:
 
 
 def _add(look: Look, request: object, *, hop: bool = False, status: int | None = None) -> None:
-    if request is None or package(request) != "requests":
+    if request is None or package(request) not in ("requests", "niquests"):
         return
     unsent = False if hop or status is not None else None
     if look.knows(id(request), hop=hop, unsent=unsent, status=status, enter=not hop):
@@ -50,5 +50,5 @@ def _add(look: Look, request: object, *, hop: bool = False, status: int | None =
         method = ""
     subject = request_of(method, url, get_own(request, "headers"), body_of(get_own(request, "body")))
     unread = "its URL is no text" if subject is None else None
-    sent = Sent("requests", "http", method, subject, unread=unread, hop=hop, unsent=unsent, status=status)
+    sent = Sent(package(request), "http", method, subject, unread=unread, hop=hop, unsent=unsent, status=status)
     look.add(id(request), sent, enter=not hop)
