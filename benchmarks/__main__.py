@@ -36,6 +36,7 @@ BENCHMARKS = {
     "requests-loopback": "adapters.with_requests",
     "urllib3-loopback": "adapters.with_urllib3",
     "aiohttp-loopback": "adapters.with_aiohttp",
+    "botocore-loopback": "adapters.with_botocore",
     "redis": "redis_clients.sync",
     "redis-async": "redis_clients.awaited",
     "shared-budget": "shared_budget.shared",

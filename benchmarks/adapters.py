@@ -1,15 +1,22 @@
-"""The adapters for requests, urllib3 and aiohttp on their happy path: a GET of 1 kB over a connection that is kept."""
+"""The adapters for requests, urllib3, aiohttp and botocore on their happy path: a GET of 1 kB on a kept connection."""
 
 import asyncio
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
+from typing import Any
 
 import aiohttp
+import boto3
 import requests
 import urllib3
+from botocore import UNSIGNED
+from botocore.config import Config
 
 from benchmarks.measure import Effort, Sampler, arepeated, race, repeated
 from benchmarks.table import OURS, Table, Target
 from benchmarks.transport import BARE, PATIENCE, patient, server
+from forbear.clients import botocore
 from forbear.clients.aiohttp import RetryMiddleware
 from forbear.clients.requests import RetryAdapter
 from forbear.clients.urllib3 import Retry
@@ -45,6 +52,23 @@ def with_aiohttp(effort: Effort) -> Table:
         table = _table("aiohttp", samplers, effort)
         runner.run(_close(bare, session))
         return table
+
+
+def with_botocore(effort: Effort) -> Table:
+    """The share of the handlers: GetObject of S3."""
+    config = Config(signature_version=UNSIGNED, s3={"addressing_style": "path"}, retries={"mode": "standard"})
+    with server() as url:
+        make = partial(boto3.Session().client, "s3", region_name="us-east-1", endpoint_url=url, config=config)
+        with closing(make()) as bare, closing(make()) as client:
+            botocore.install(client)
+            samplers = {
+                name: repeated(partial(_get_object, each.get_object)) for name, each in ((BARE, bare), (OURS, client))
+            }
+            return _table("botocore", samplers, effort)
+
+
+def _get_object(get: Callable[..., dict[str, Any]]) -> object:
+    return get(Bucket="bucket", Key="key")["Body"].read()
 
 
 def _table(library: str, samplers: dict[str, Sampler], effort: Effort) -> Table:

@@ -24,9 +24,10 @@ def build(effort: Effort) -> Table:
     }
     samplers[f"{OURS}, decorating only"] = repeated(partial(policy(Waits()), work.steady()))
     samplers[f"{OURS}, policy only"] = repeated(partial(forbear.retry, on=work.ERROR, attempts=work.ATTEMPTS))
-    target = Target(f"{OURS}, policy only", 4)
+    samplers[f"{OURS}, short"] = repeated(partial(_decorate, work.steady()))
+    targets = Target(f"{OURS}, policy only", 5), Target(f"{OURS}, short", 8)
     title = "Make a policy and decorate a function"
-    return Table("build", title, "us", 1e6, race(samplers, effort), (CAREFUL,), (target,))
+    return Table("build", title, "us", 1e6, race(samplers, effort), (CAREFUL,), targets)
 
 
 def derive(effort: Effort) -> Table:
@@ -40,8 +41,13 @@ def derive(effort: Effort) -> Table:
         "google-api-core": repeated(partial(Retry().with_timeout, 5)),
     }
     title = "Derive a policy with another timeout"
+    targets = (Target(OURS, 5), Target(f"{OURS}, with_backoff", 5))
     note = f"{DATACLASS}: of a frozen dataclass with five fields and no checks"
-    return Table("derive", title, "us", 1e6, race(samplers, effort), (DATACLASS,), notes=(note,))
+    return Table("derive", title, "us", 1e6, race(samplers, effort), (DATACLASS,), targets, notes=(note,))
+
+
+def _decorate(function: work.Work) -> object:
+    return forbear.retry(on=work.ERROR, attempts=work.ATTEMPTS)(function)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def failures(effort: Effort) -> Table:
             if name != BARE
         }
         samples = race(samplers, effort)
-    target = Target(OURS, 2.0, CAREFUL)
+    target = Target(OURS, 2.2, CAREFUL)
     return Table("failures", f"Call: {FAILED}", "us", 1e6, samples, (CATCH, CAREFUL), (target,), notes=(NOTE,))
 
 
@@ -105,6 +105,6 @@ def failures_async(effort: Effort) -> Table:
             if name != BARE
         }
         samples = race(samplers, effort)
-    target = Target(OURS, 2.0, CAREFUL)
+    target = Target(OURS, 2.2, CAREFUL)
     title = f"Awaited call: {FAILED}"
     return Table("failures-async", title, "us", 1e6, samples, (CATCH, CAREFUL), (target,), notes=(NOTE,))

@@ -19,7 +19,7 @@ def memory(effort: Effort) -> Table:
     functions[BARE] = _wait
     samples = {name: [asyncio.run(_measure(function, effort.coroutines))] for name, function in functions.items()}
     note = f"{effort.coroutines:,} tasks each; {BARE}: a coroutine that only sleeps"
-    target = Target(OURS, 2.1)
+    target = Target(OURS, 2.2)
     return Table("memory", "A waiting coroutine", "kB", 1e-3, samples, (CAREFUL,), (target,), notes=(note,))
 
 

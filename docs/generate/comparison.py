@@ -1,7 +1,7 @@
 """Make the tables of docs/comparison.md from stored figures, and measure those anew.
 
-`python -m docs.generate.comparison` measures what the libraries do and what they cost, which takes a minute, and writes
-the figures beside this file. `python -m docs.generate` then writes the tables.
+`python -m docs.generate.comparison` measures what the libraries do and what they cost, which takes some minutes on an
+idle machine, and writes the figures beside this file. `python -m docs.generate` then writes the tables.
 """
 
 import json
@@ -19,12 +19,19 @@ FIGURES = Path(__file__).parent / "comparison.json"
 _MARK = "<!-- {} {}: `python -m docs.generate.comparison` measures it, `make reference` writes this table -->"
 _BEHAVIOUR = _MARK.format("begin", "behaviour"), _MARK.format("end", "behaviour")
 _COST = _MARK.format("begin", "cost"), _MARK.format("end", "cost")
+_GOALS = _MARK.format("begin", "goals"), _MARK.format("end", "goals")
+_COLUMNS = {"happy": "success", "failures": "failures", "import": "import"}
+"""The columns of the table of costs, by their benchmarks."""
+_MEASURED = (
+    "happy", "happy-async", "failures", "failures-async", "failures-logged", "blocks", "build", "derive", "import",
+    "memory", "evidence", "httpx-loopback", "requests-loopback", "aiohttp-loopback", "redis", "botocore-loopback",
+)  # fmt: skip
 _LIBRARIES = ("tenacity", "stamina", "redress", "google-api-core", "httpx-retries", "aiohttp-retry")
 
 
 def filled(page: str) -> str:
-    """Return the text of a page with its two tables made anew; raises ValueError if it has no place for them."""
-    return between(between(page, *_BEHAVIOUR, _behaviour()), *_COST, _cost())
+    """Return the text of a page with its tables made anew; raises ValueError if it has no place for them."""
+    return between(between(between(page, *_BEHAVIOUR, _behaviour()), *_COST, _cost()), *_GOALS, _goals())
 
 
 @cache
@@ -40,19 +47,29 @@ def measured_behaviour() -> dict[str, dict[str, Any]]:
     return {name: behaviour(name)._asdict() for name in CONTENDERS}
 
 
-def _measured_cost() -> dict[str, dict[str, float]]:
-    names = {"happy": "success", "failures": "failures", "import": "import"}
-    only = [word for name in names for word in ("--only", name)]
+def _measured_cost() -> dict[str, Any]:
+    """Run the benchmarks: the costs of all libraries, and what forbear reaches of its goals."""
+    only = [word for name in _MEASURED for word in ("--only", name)]
     done = subprocess.run(  # noqa: S603 - a process of its own: what is loaded here would count
         [sys.executable, "-m", "benchmarks", "--json", *only], stdout=subprocess.PIPE, check=True
     )
-    measured: dict[str, dict[str, float]] = {name: {} for name in ("forbear", *_LIBRARIES[:4])}
-    for made in json.loads(done.stdout)["benchmarks"]:
-        for name, cost in measured.items():
-            figures = made["figures"][name]
+    found = json.loads(done.stdout)
+    made = {each["name"]: each for each in found["benchmarks"]}
+    cost: dict[str, dict[str, float]] = {name: {} for name in ("forbear", *_LIBRARIES[:4])}
+    for name, costs in cost.items():
+        for benchmark, column in _COLUMNS.items():
+            figures = made[benchmark]["figures"][name]
             yardstick = next(key for key in reversed(figures) if key.startswith("ratio to "))
-            cost[names[made["name"]]] = round(figures[yardstick], 3)
-    return measured
+            costs[column] = round(figures[yardstick], 3)
+    goals = [
+        [each["title"], target["contender"], target["against"] or each["unit"], *map(target.get, _BOUNDS)]
+        for each in made.values()
+        for target in each["targets"]
+    ]
+    return {"cost": cost, "goals": goals, "machine": found["machine"]}
+
+
+_BOUNDS = ("limit", "median", "low", "high", "judged")
 
 
 def _behaviour() -> Iterator[str]:
@@ -92,6 +109,29 @@ def _cost() -> Iterator[str]:
     yield from table(headers, rows)
 
 
+def _goals() -> Iterator[str]:
+    rows = (
+        (
+            title if who == "forbear" else f"{title}: {who.removeprefix('forbear, ')}",
+            f"{_number(median)} {_unit(unit)}",
+            f"{_number(low)} to {_number(high)}",
+            f"{limit:g}",
+            "" if judged == "met" else judged.lower(),
+        )
+        for title, who, unit, limit, median, low, high, judged in _stored()["goals"]
+    )
+    yield from table(("", "forbear", "range", "goal", ""), rows)
+    yield from text(f"Machine: {_stored()['machine']}. The range holds the true median with 95 % certainty.")
+
+
+def _unit(unit: str) -> str:
+    return {"us": "µs"}.get(unit, unit) if unit in ("us", "ns", "ms", "kB") else f"\N{MULTIPLICATION SIGN} {unit}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def _ratio(value: float) -> str:
     return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
 
@@ -101,7 +141,7 @@ def main() -> None:
     measured = {
         "versions": {name: version(name) for name in _LIBRARIES},
         "behaviour": measured_behaviour(),
-        "cost": _measured_cost(),
+        **_measured_cost(),
     }
     FIGURES.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
 
