@@ -58,7 +58,9 @@ def with_botocore(effort: Effort) -> Table:
     """The share of the handlers: GetObject of S3."""
     config = Config(signature_version=UNSIGNED, s3={"addressing_style": "path"}, retries={"mode": "standard"})
     with server() as url:
-        make = partial(boto3.Session().client, "s3", region_name="us-east-1", endpoint_url=url, config=config)
+        make: Callable[[], Any] = partial(
+            boto3.Session().client, "s3", region_name="us-east-1", endpoint_url=url, config=config
+        )
         with closing(make()) as bare, closing(make()) as client:
             botocore.install(client)
             samplers = {

@@ -8,7 +8,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from forbear.cli.kit.events import EventPrinter
+from forbear.cli.kit.output import EventPrinter
 from forbear.core.events import BudgetDegraded, BudgetRestored
 from forbear.observe.logging import Logging
 from forbear.observe.opentelemetry import OpenTelemetry

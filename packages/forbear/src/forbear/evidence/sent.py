@@ -14,6 +14,8 @@ MOST_BODY = 64 * 1024
 """The bytes of a body that are read; a longer one counts as not known."""
 _MOST_HEADERS = 200
 _LONGEST_URL = 8192
+UNEXECUTED = frozenset({307, 308})
+"""Redirects that ask for the same request elsewhere: it was not executed here (RFC 9110, 15.4.8 and 15.4.9)."""
 
 
 class Sent:
@@ -29,7 +31,7 @@ class Sent:
     - `unsent` is True if the error proves that no byte of it reached a server, False if one may have, None if no error
       says anything about it, which counts as False.
     - `operation` is the SDK's own name of the request and the parameters that decide about it, None without an SDK.
-    - `hop` is True for a request that was answered by a redirect.
+    - `hop` is True for a request that was answered by a redirect; one of UNEXECUTED has executed nothing.
     - `status` is the HTTP status of its response, None without one.
     - `watched` is True for commands that depend on a WATCH before them.
 

@@ -8,7 +8,7 @@ from forbear.core.chain import cause_of
 from forbear.core.decide import Reason
 from forbear.core.report import report_on
 from forbear.core.service import Judgement, OperationSet
-from forbear.evidence.sent import Sent
+from forbear.evidence.sent import UNEXECUTED, Sent
 from forbear.grpc.codes import REFUSED
 from forbear.http import preconditions
 from forbear.http.api import IdempotencyKey
@@ -78,7 +78,7 @@ class Facts:
     def __init__(self, sent: Sent, what: str = "", cure: str = "") -> None:
         self._what = what
         self._cure = cure
-        self.not_sent = sent.unsent is True and not sent.hop
+        self.not_sent = sent.status in UNEXECUTED if sent.hop else sent.unsent is True
 
     @property
     def what(self) -> str:

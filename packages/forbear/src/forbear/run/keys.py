@@ -9,7 +9,8 @@ from os import urandom
 
 from forbear.core import check
 from forbear.run.harm import watch
-from forbear.run.open_runs import KeyUse, is_earlier, path_of_runs, run_keys
+from forbear.run.key_uses import AutomaticKey, KeyUse, SentKey
+from forbear.run.open_runs import is_earlier, path_of_runs, run_keys
 from forbear.run.runtime import current
 
 TYPE_CHECKING = False
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
     from uuid import UUID
 
-    from forbear.run.open_runs import Path
+    from forbear.run.key_uses import Path
     from forbear.run.protocols import RunState
 
     Part = str | bytes | int | UUID
@@ -37,8 +38,8 @@ watch()  # a task of an attempt finds its run by the log of the attempt
 class RunKeys:
     """The keys of the run that began at `started`, by their texts: `uses` of its own, `automatic` ones of adapters.
 
-    `sent` has what was sent with a key. `root` are the keys of the outermost run at the first use: they stay those of
-    this run if that one ends before.
+    Of the automatic ones it has those whose outcome is unknown. `sent` has what was sent with a key. `root` are the
+    keys of the outermost run at the first use: they stay those of this run if that one ends before.
     """
 
     __slots__ = ("_seed", "_started", "automatic", "root", "sent", "uses")
@@ -53,8 +54,10 @@ class RunKeys:
 
     @property
     def has_ended(self) -> bool:
-        """True if nobody but this object knows the run any more."""
-        return sys.getrefcount(self._started) <= _OWN_REFERENCES
+        """True if nobody but these keys knows the run any more."""
+        kept = list((self.root or self).automatic.values())
+        in_paths = sum(started is self._started for use in kept for started, _ in use.path)
+        return sys.getrefcount(self._started) <= _OWN_REFERENCES + in_paths
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -88,66 +91,6 @@ class RunKeys:
         return use
 
 
-class AutomaticKey:
-    """A key that an adapter makes for one request, so that the next attempt of a function sends the same one.
-
-    An adapter uses it so, for an API that honours keys:
-
-    1. `use = automatic_key(place, request, span)` before the request is sent; `use.key` goes with all its attempts. It
-       raises `RepeatRefused` if the request must not be sent.
-    2. `use.succeeded()` or `use.take_back()`, if it was certainly not executed. After neither, its outcome is unknown:
-       an equal request of a later attempt gets the key again.
-    3. The entry in the ledger has `Word(automatic=span)`: one that succeeded forbids the next attempt.
-    """
-
-    __slots__ = ("_is_in_doubt", "is_unknown", "key", "path", "place", "request", "until")
-
-    def __init__(self, key: str, place: object, request: object, path: "Path", until: float) -> None:
-        self.key = key
-        self.place = place
-        self.request = request
-        self.path = path  # of the attempts that have sent it last
-        self.until = until
-        self.is_unknown = True
-        self._is_in_doubt = False
-
-    def send_again(self, path: "Path") -> None:
-        """Note that another attempt sends it: the request of an earlier one may have been executed."""
-        self.path = path
-        self._is_in_doubt = True
-
-    def succeeded(self) -> None:
-        """Note that the request was executed: its key is not used again."""
-        self.is_unknown = False
-
-    def take_back(self) -> None:
-        """Note that the request of this attempt was not executed; that of an earlier one may have been."""
-        self.is_unknown = self._is_in_doubt
-
-
-class SentKey:
-    """The equal requests that an `attempt` has sent with one key of its own, each until it is taken back."""
-
-    __slots__ = ("attempt", "request", "_kept")
-
-    def __init__(self, attempt: int, request: object) -> None:
-        self.attempt = attempt
-        self.request = request
-        self._kept: list[None] = []  # one item for each; a number could not be changed by several threads at once
-
-    def forbids(self, attempt: int, request: object) -> bool:
-        """Return whether the server may have executed another request with this key."""
-        return self.attempt == attempt and self.request != request and bool(self._kept)
-
-    def send(self) -> None:
-        """Note that the request is sent."""
-        self._kept.append(None)
-
-    def take_back(self) -> None:
-        """Note that one of the requests was certainly not executed: refused, redirected, or never sent."""
-        self._kept.pop()
-
-
 class RepeatRefused(RuntimeError):
     """The error of an adapter that does not send a request, because an earlier one may have been the same."""
 
@@ -168,34 +111,35 @@ def automatic_key(place: object, request: object, span: float) -> AutomaticKey:
     from uuid import uuid4
 
     path, now = path_of_runs(), current.get().monotonic()
-    made = AutomaticKey(str(uuid4()), place, request, path, now + MARGIN * span)
-    if not path:
-        return made
-    known = _keys_of(path).automatic
-    earlier = [use for use in known.values() if use.is_unknown and use.place == place and is_earlier(use.path, path)]
-    use = next((use for use in earlier if request is not None and use.request == request), None)
-    if use is not None and now <= use.until:
-        use.send_again(path)
-        return use
-    if earlier or len(known) >= _MOST:
+    known = _keys_of(path).automatic if path else {}
+    if any(attempt > 1 for _, attempt in path):
+        earlier = [use for use in list(known.values()) if use.place == place and is_earlier(use.path, path)]
+        use = next((use for use in earlier if request is not None and use.request == request), None)
+        if use is not None and now <= use.until:
+            use.send_again(path)
+            return use
+        if any(use.is_unknown for use in earlier):
+            raise RepeatRefused(
+                "an earlier attempt has sent a request whose outcome is unknown, and this one may be the same, "
+                "although it differs or its key has expired; send a key of your own, forbear.run_key(...)"
+            )
+    if len(known) >= _MOST:
         raise RepeatRefused(
-            "an earlier attempt has sent a request whose outcome is unknown, and this one may be the same, although it "
-            "differs or its key has expired; send a key of your own, forbear.run_key(...)"
+            f"the outcome of {_MOST} requests of this run is unknown; decorate the function that sends one of them"
         )
-    known[made.key] = made
-    return made
+    return AutomaticKey(str(uuid4()), place, request, path, now + MARGIN * span, known)
 
 
-def check_key(key: str, request: object) -> tuple[float | None, SentKey | None]:
+def check_key(key: str, request: object) -> tuple[float | None, SentKey | None, AutomaticKey | None]:
     """Return the seconds for which the run's own `key` still counts, None for another key, and what is sent with it.
 
-    Call it before each request, and `take_back` of the result once that was certainly not executed. RepeatRefused if
-    the server may have forgotten the key (K6), or if this attempt has sent it with another request, which was not taken
-    back (K10).
+    The third item is the automatic key if the caller has it from the hop before. Call it before each request, and
+    `take_back` of the results once that was certainly not executed. RepeatRefused if the server may have forgotten the
+    key (K6), or if this attempt has sent it with another request, which was not taken back (K10).
     """
     path = path_of_runs()
     if not path:
-        return None, None
+        return None, None, None
     keys, number = _keys_of(path), path[0][1]
     sent = keys.sent.get(key)
     if sent is not None and sent.forbids(number, request):
@@ -207,14 +151,18 @@ def check_key(key: str, request: object) -> tuple[float | None, SentKey | None]:
         sent = SentKey(number, request)
         if key in keys.sent or len(keys.sent) < _MOST:
             keys.sent[key] = sent
-    use, now = keys.uses.get(key), current.get().monotonic()
+    automatic, now = keys.automatic.get(key), current.get().monotonic()
+    use = keys.uses.get(key)
     if use is not None and now > use.until:
         raise RepeatRefused(
             f"the key was first used {now - use.first:.0f} s ago, and the server may have forgotten it; pass `hours`, "
             "the time that the server remembers it, to forbear.run_key"
         )
     sent.send()
-    return None if use is None or use.until == check.INFINITY else use.until - now, sent
+    if automatic is not None:
+        automatic.send_again(path)
+        return automatic.until - now, sent, automatic
+    return None if use is None or use.until == check.INFINITY else use.until - now, sent, None
 
 
 def run_key(*parts: "Part", hours: float | None = None) -> str:
@@ -300,6 +248,7 @@ def _keys_at(started: float) -> RunKeys:
             for number, each in list(run_keys.items()):
                 if each.has_ended:
                     run_keys.pop(number, None)
+                    each.automatic.clear()  # which hold the runs within
             _swept[0] = max(64, 2 * len(run_keys))
         keys = run_keys.setdefault(id(started), RunKeys(started))
     return keys  # type: ignore[no-any-return]

@@ -17,7 +17,6 @@ from _thread import get_ident
 from forbear.core.decide import Reason, Stop
 from forbear.core.report import numbers, reports_made
 from forbear.core.verdict import TRANSIENT
-from forbear.http.request import Place
 from forbear.run.failure import Failure
 from forbear.run.harm import _innermost, open_logs
 from forbear.run.judge_slot import RunContext, modes
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
         is_open: bool
         number: int
 
-        def judge(self, context: "RunContext | None", reads: Sequence[object]) -> Judgement: ...
+        def judge(self, context: "RunContext | None", reads: Sequence[object], *, done: bool = False) -> Judgement: ...
 
 
 _SWEPT = 100
@@ -82,12 +81,12 @@ class Entry:
         """Note that the request was not executed, or changes nothing: a repeat does no harm."""
         self.is_open = False
 
-    def judge(self, context: RunContext | None, reads: "Sequence[object]") -> "Judgement":
+    def judge(self, context: RunContext | None, reads: "Sequence[object]", *, done: bool = False) -> "Judgement":
         """Return the judgement on a repeat, with the arguments of the run that asks; None for any run.
 
-        `reads` are those before the request.
+        `reads` are those before the request. With `done` it is judged as one that has succeeded.
         """
-        return self._judged or self._judge_with(context, reads, self.is_done, *self._parts)
+        return self._judged or self._judge_with(context, reads, done or self.is_done, *self._parts)
 
 
 class Entries(list["AnyEntry"]):
@@ -106,6 +105,8 @@ class Entries(list["AnyEntry"]):
 
     def reads_of(self, entry: "AnyEntry", after: int) -> "list[object]":
         """Return what was read before a request, from the number `after` on."""
+        from forbear.http.request import Place  # only if a run asks
+
         for at, (number, thing) in enumerate(self.reads):
             if not isinstance(thing, tuple | Place):
                 self.reads[at] = number, Place.of(str(thing))  # each URL is taken apart once
@@ -273,8 +274,9 @@ LOST = (
 
 
 def _is_harmless(entry: "AnyEntry", reads: "list[object]") -> bool:
+    """Return whether a repeat of a request does no harm in any run, whatever becomes of it: it may be under way."""
     try:
-        judgement = entry.judge(None, reads)
+        judgements = [entry.judge(None, reads, done=done) for done in (False, True)]
     except Exception:  # of a function of the user
         return False
-    return judgement.repeatable and not judgement.maybe_done
+    return all(judgement.repeatable and not judgement.maybe_done for judgement in judgements)

@@ -17,15 +17,14 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, Protocol
 
+    from forbear.run.key_uses import KeyUse, Path
     from forbear.run.protocols import RunState
-
-    Path = tuple[tuple[float, int], ...]
-    """Runs, the outermost first: when each began, which is its identity, and the number of its attempt."""
 
     class Keys(Protocol):
         """The protocol of the keys of one run."""
 
         uses: dict[str, "KeyUse"]
+        automatic: dict[str, Any]
 
         @property
         def root(self) -> "Keys | None": ...
@@ -54,16 +53,6 @@ run_keys: "dict[int, Keys]" = {}
 
 _inherited: list[float] = []
 """The runs of the process that this one was forked from; its attempts end there."""
-
-
-class KeyUse:
-    """The use of one key: the times of the `first` and the `last` one, and `until`, when it must not be sent again."""
-
-    __slots__ = ("first", "last", "until")
-
-    def __init__(self, now: float, until: float) -> None:
-        self.first = self.last = now
-        self.until = until
 
 
 class OpenRun:

@@ -12,7 +12,9 @@ import requests
 import forbear
 from forbear.clients.httpx import AsyncRetryTransport, RetryTransport
 from forbear.clients.requests import RetryAdapter
+from forbear.run import harm, keys, ledger
 from forbear.run.keys import RepeatRefused
+from forbear.run.open_runs import run_keys
 from forbear.testing import virtual_time
 from forbear_testkit.clients.wire import Answer, Seen, Wire, reply
 
@@ -166,6 +168,44 @@ def test_k3_a_request_that_succeeded() -> None:
     with Wire(reply(400), OK) as wire, virtual_time():  # refused, so its key is not needed any more
         POLICY.call(in_turn(["message"], ["message"]), with_httpx(wire))
         assert len(wire.seen) == 2
+
+
+@pytest.mark.parametrize("make", [with_httpx, with_requests])
+def test_k3_a_request_that_was_under_way_at_a_sweep(make: Callable[..., Post], monkeypatch: pytest.MonkeyPatch) -> None:
+    """K3: while it was under way a repeat did no harm, but it must be remembered: it succeeds after that."""
+    monkeypatch.setattr(ledger, "_SWEPT", 1)
+    monkeypatch.setattr(ledger, "_of_threads", dict[int, ledger.Entries]())
+    with Wire(OK) as wire, virtual_time():
+        with pytest.raises(Broken):
+            POLICY.call(in_turn(["message", "message", "message"], []), make(wire))
+        assert len(wire.seen) == 3
+
+
+def test_many_keys_of_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run may add any number of keys; only those whose outcome is unknown are kept, and they have a bound."""
+    monkeypatch.setattr(keys, "_MOST", 3)
+    with Wire(OK) as wire, virtual_time():
+        POLICY.call(in_turn([str(number) for number in range(10)]), with_httpx(wire))
+        assert len({key_of(seen) for seen in wire.seen}) == 10
+    with Wire(LOST) as wire, virtual_time():
+        with pytest.raises(RepeatRefused, match="the outcome of 3 requests of this run is unknown"):
+            POLICY.call(in_turn(["1", "2", "3", "4"]), with_httpx(wire))
+        assert len(wire.seen) == 3
+
+
+def test_keys_of_runs_that_have_ended_are_forgotten() -> None:
+    """Also those of requests whose outcome stays unknown, and of runs within others."""
+    run_keys.clear()  # no run is open here
+    keys._swept[:] = [64]
+    with Wire(LOST) as wire, virtual_time() as time:
+        post = with_httpx(wire)
+        for number in range(40):
+            time.advance(1)  # each run has a time of its own
+            if number == 31:
+                harm._of_threads.clear()  # their reports keep the last runs for a while
+            with pytest.raises(RepeatRefused):
+                POLICY.call(POLICY.call, in_turn(["a"], ["b"]), post)
+        assert len(run_keys) < 64
 
 
 def test_k6_an_automatic_key_that_the_server_may_have_forgotten() -> None:

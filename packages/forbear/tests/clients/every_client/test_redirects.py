@@ -136,3 +136,69 @@ def test_k10_what_may_have_been_executed_keeps_its_key(make: Callable[..., Post]
         with pytest.raises(RepeatRefused, match="the same key with another request"):
             POLICY.call(send_all, make(wire, **keyed(wire)), *["a"] * len(first), "b")
         assert len(wire.seen) == len(first)
+
+
+AROUND = POLICY.with_changes(retry_exhausted=True)
+
+
+def added(wire: Wire) -> dict[str, Any]:
+    """Return the options for an API whose keys the adapter adds."""
+    return {"apis": [forbear.Api(wire.url, key=forbear.IdempotencyKey("Idempotency-Key", hours=24, add=True))]}
+
+
+def keys_by_target(wire: Wire) -> dict[str, set[str | None]]:
+    """Return the keys with which each target was asked."""
+    found: dict[str, set[str | None]] = {}
+    for seen in wire.seen:
+        found.setdefault(seen.target, set()).add(seen.header("idempotency-key"))
+    return found
+
+
+@BOTH
+@pytest.mark.parametrize("status", [307, 308])
+def test_each_hop_keeps_its_added_key(make: Callable[..., Post], status: int) -> None:
+    """If the response of the second hop is lost, the next attempt sends the keys of both hops again."""
+    with Wire(moved(status), LOST, moved(status), OK) as wire, virtual_time():
+        assert AROUND.call(make(wire, **added(wire)), data={"amount": "5"}) == 200
+        assert [seen.target for seen in wire.seen] == ["/charges", "/moved"] * 2
+        assert {target: len(keys) for target, keys in keys_by_target(wire).items()} == {"/charges": 1, "/moved": 1}
+
+
+def test_each_hop_keeps_its_added_key_with_aiohttp() -> None:
+    """So it is with aiohttp, whose middlewares see each hop."""
+
+    async def charge(wire: Wire) -> int:
+        middleware = RetryMiddleware(attempts=1, **added(wire))
+        async with (
+            aiohttp.ClientSession(middlewares=[middleware]) as session,
+            session.post(f"{wire.url}/charges", data=b"5") as response,
+        ):
+            return response.status
+
+    with Wire(moved(307), LOST, moved(307), OK) as wire, virtual_time():
+        assert asyncio.run(AROUND(charge)(wire)) == 200
+        assert {target: len(keys) for target, keys in keys_by_target(wire).items()} == {"/charges": 1, "/moved": 1}
+
+
+@BOTH
+def test_an_added_key_does_not_count_elsewhere(make: Callable[..., Post]) -> None:
+    """K7: the server of a redirect may not honour the key, so what it lost stops the run."""
+    with Wire(LOST) as other, Wire(reply(307, b"", f"Location: {other.url}/moved")) as wire, virtual_time():
+        with pytest.raises((httpx.TransportError, requests.ConnectionError)):
+            AROUND.call(make(wire, **added(wire)), data={"amount": "5"})
+        assert (len(wire.seen), len(other.seen)) == (1, 1)
+
+
+@BOTH
+def test_an_added_key_that_the_second_hop_used_up(make: Callable[..., Post]) -> None:
+    """A charge that the second hop has executed forbids the next attempt, which would have another key."""
+    with Wire(moved(307), OK) as wire, virtual_time():
+        post = make(wire, **added(wire))
+
+        def charge() -> None:
+            post(data={"amount": "5"})
+            raise Broken
+
+        with pytest.raises(Broken):
+            AROUND.call(charge)
+        assert len(wire.seen) == 2

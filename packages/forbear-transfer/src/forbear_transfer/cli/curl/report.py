@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import click
 
 from forbear.adapters import Judgement, hide_in_path, suggested_patterns
-from forbear.cli.kit.events import EventPrinter
-from forbear.cli.kit.output import advise
+from forbear.cli.kit.output import EventPrinter, advise
 from forbear.events import Attempt, Event, GaveUp, Reason, Recovered, Report, Scheduled
 from forbear_transfer.cli.curl.hop import Hop
 

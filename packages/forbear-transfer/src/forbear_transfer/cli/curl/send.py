@@ -25,9 +25,8 @@ from forbear.adapters import (
     vouched,
 )
 from forbear.answers import Answer
-from forbear.cli.kit.events import EventPrinter
 from forbear.cli.kit.options import PolicyOptions, apply_options
-from forbear.cli.kit.output import BadInput, Problem, tell
+from forbear.cli.kit.output import BadInput, EventPrinter, Problem, tell
 from forbear.clients.httpx import RetryTransport
 from forbear_transfer.cli.curl.connect import CurlTransport
 from forbear_transfer.cli.curl.errors import (

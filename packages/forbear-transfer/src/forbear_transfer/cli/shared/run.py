@@ -14,9 +14,8 @@ import click
 
 from forbear import Policy
 from forbear.adapters import current_runtime
-from forbear.cli.kit.events import EventPrinter
 from forbear.cli.kit.options import apply_options
-from forbear.cli.kit.output import BadInput, leave_full_pipes, redirect_to_nowhere, tell
+from forbear.cli.kit.output import BadInput, EventPrinter, leave_full_pipes, redirect_to_nowhere, tell
 from forbear.cli.kit.profiles import find_named_policy
 from forbear.cli.kit.shared_budget import open_shared_budget
 from forbear.services import cloud_storage

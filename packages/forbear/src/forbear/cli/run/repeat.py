@@ -5,8 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from forbear.cli.kit.events import EventPrinter
-from forbear.cli.kit.output import report
+from forbear.cli.kit.output import EventPrinter, report
 from forbear.cli.kit.shared_budget import open_shared_budget
 from forbear.cli.run.child import CANNOT_RUN, NOT_FOUND, Child, ChildResult
 from forbear.cli.run.output import DirectOutput, Matches, WatchedOutput

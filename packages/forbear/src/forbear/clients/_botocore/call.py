@@ -13,7 +13,8 @@ from forbear.exchange.call import RetriedCall, Start, with_proof
 from forbear.policy import Policy
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.judges import Broken
-from forbear.run.keys import AutomaticKey, RepeatRefused, automatic_key
+from forbear.run.key_uses import AutomaticKey
+from forbear.run.keys import RepeatRefused, automatic_key
 from forbear.run.ledger import is_used
 from forbear.run.runtime import current_runtime
 from forbear.services.at_least_once import option_for

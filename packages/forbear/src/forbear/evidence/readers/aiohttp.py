@@ -6,6 +6,7 @@ from forbear.evidence.sent import Sent, body_of, get_own, package, request_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Any
 
 
 def read_request(look: Look, trace: "TracebackType") -> None:
@@ -14,8 +15,7 @@ def read_request(look: Look, trace: "TracebackType") -> None:
     A connection that the connector opens is one for this very request; without middlewares nobody tried before.
     """
     names = look.names(trace)
-    for response in names.get("history") or ():
-        _add(look, response, get_own(response, "method"), get_own(response, "_url"), hop=True)
+    _add_hops(look, names.get("history"))
     path = frames_below(trace)
     middlewares = names.get("middlewares") or get_own(names.get("self"), "_middlewares") or ()
     is_plain = all(package(each) == "forbear" for each in middlewares)  # its error says if it has tried before
@@ -35,8 +35,7 @@ def read_request(look: Look, trace: "TracebackType") -> None:
 
 def read_answered(look: Look, error: BaseException, info: object) -> None:
     """Read the request of a response with an error status, and the redirects before it."""
-    for hop in get_own(error, "history") or ():
-        _add(look, hop, get_own(hop, "method"), get_own(hop, "_url"), hop=True)
+    _add_hops(look, get_own(error, "history"))
     method, url, headers = (getattr(info, name, None) for name in ("method", "url", "headers"))
     _add(look, info, method, url, headers, None, status=get_own(error, "status") or 0)
 
@@ -64,8 +63,7 @@ def _is_response(thing: object) -> bool:
 
 
 def _response(look: Look, response: object) -> None:
-    for hop in get_own(response, "_history") or ():
-        _add(look, hop, get_own(hop, "method"), get_own(hop, "_url"), hop=True)
+    _add_hops(look, get_own(response, "_history"))
     _add(
         look,
         response,
@@ -75,6 +73,11 @@ def _response(look: Look, response: object) -> None:
         None,
         status=get_own(response, "status"),
     )
+
+
+def _add_hops(look: Look, history: "Any") -> None:
+    for hop in history or ():
+        _add(look, hop, get_own(hop, "method"), get_own(hop, "_url"), hop=True, status=get_own(hop, "status"))
 
 
 def _add(

@@ -37,7 +37,7 @@ def read_redirects(look: Look, trace: "TracebackType") -> None:
     """Read the requests that were answered by a redirect."""
     names = look.names(trace)
     for response in names["history"]:
-        _add(look, get_own(response, "_request"), hop=True)
+        _add(look, get_own(response, "_request"), hop=True, status=get_own(response, "status_code"))
 
 
 def read_body(look: Look, trace: "TracebackType") -> None:
@@ -49,7 +49,7 @@ def read_body(look: Look, trace: "TracebackType") -> None:
 def read_answered(look: Look, error: BaseException, response: object) -> None:
     """Read the request of a response, and those of the redirects before it."""
     for hop in get_own(response, "history") or ():
-        _add(look, get_own(hop, "_request"), hop=True)
+        _add(look, get_own(hop, "_request"), hop=True, status=get_own(hop, "status_code"))
     _add(look, get_own(response, "_request"), status=get_own(response, "status_code"))
 
 

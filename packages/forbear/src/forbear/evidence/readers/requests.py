@@ -23,7 +23,7 @@ def read_redirects(look: Look, trace: "TracebackType") -> None:
     """Read the requests that were answered by a redirect."""
     names = look.names(trace)
     for response in names["hist"]:
-        _add(look, get_own(response, "request"), hop=True)
+        _add(look, get_own(response, "request"), hop=True, status=get_own(response, "status_code"))
 
 
 def read_body(look: Look, trace: "TracebackType") -> None:
@@ -35,7 +35,7 @@ def read_body(look: Look, trace: "TracebackType") -> None:
 def read_answered(look: Look, error: BaseException, response: object) -> None:
     """Read the request of a response, and those of the redirects before it."""
     for hop in get_own(response, "history") or ():
-        _add(look, get_own(hop, "request"), hop=True)
+        _add(look, get_own(hop, "request"), hop=True, status=get_own(hop, "status_code"))
     _add(look, get_own(response, "request"), status=get_own(response, "status_code"))
 
 

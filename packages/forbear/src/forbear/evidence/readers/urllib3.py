@@ -46,6 +46,7 @@ def _add_redirected(look: Look, response: object, url: object) -> None:
     subject = request_of(method, url)
     unread = "its method is not known" if subject is None else None
     sent = Sent("urllib3", "http", str(method or ""), subject, unread=unread, hop=True, unsent=False)
+    sent.status = get_own(response, "status")
     look.add(id(response), sent, enter=False)
 
 
@@ -62,7 +63,7 @@ def read_body(look: Look, trace: "TracebackType") -> None:
         if each.redirect_location is not None:  # 303 made a GET of whatever it was, also in the history
             was = "" if each.status == 303 else str(each.method)
             hop = Sent("urllib3", "http", was, request_of(was or None, each.url), hop=True, unsent=False)
-            hop.unread = None if hop.subject else "its method is not known"
+            hop.status, hop.unread = each.status, None if hop.subject else "its method is not known"
             look.add(id(each), hop, enter=False)
     subject = request_of(method, _url(get_own(response, "_pool"), url))
     unread = "its URL is not known" if subject is None else None

@@ -220,11 +220,12 @@ class HttpCall(EnteredRequest, ABC):
         content = body.content if isinstance(body, Fixed) else None
         if key is not None and (adds or own):
             key = self.take_key(key, describe(content, *place), own)
-        token = self.automatic.key if self.automatic else None
+        automatic = self.automatic
+        token = automatic.key if automatic is not None else None
         self._token = (name, token or new_token()) if name is not None and adds else None
         if self._token is None and not (own or "").strip():
             key = None  # the request does not carry it
-        described, new = partial(describe, content, *place), self._token is not None
+        described, new = partial(describe, content, *place), self._token is not None or automatic is not None
         settles = self.can_read_back and options.settle is None
         return Exchange(
             policy, service, described, body, self, key=key, is_new_key=new, vouch=options.vouch, settles=settles

@@ -9,7 +9,7 @@ from typing import Any
 
 from forbear.core.events import Operation
 from forbear.core.service import Judgement, cure_for, why_not
-from forbear.evidence.sent import Sent
+from forbear.evidence.sent import UNEXECUTED, Sent
 from forbear.exchange.call import FORBIDDEN, Start
 from forbear.exchange.http.session import ChunkSession
 from forbear.http.api import IdempotencyKey
@@ -25,7 +25,7 @@ from forbear.run.vouching import is_vouched
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.http.request import HttpService
-    from forbear.run.keys import AutomaticKey, SentKey
+    from forbear.run.key_uses import AutomaticKey, SentKey
 
 
 class RequestState:
@@ -139,10 +139,6 @@ _MAYBE_EXECUTED = frozenset({408, 409, 423, 425, 429, 499})
 """Client errors after which a request may have been executed."""
 
 
-_REDIRECTED = frozenset({307, 308})
-"""Redirects that ask for the same request elsewhere: it was not executed here (RFC 9110, 15.4.8 and 15.4.9)."""
-
-
 class EnteredRequest(Start):
     """The base of ports, as far as they are entries. `number` is 0 for a request that is not entered."""
 
@@ -187,7 +183,7 @@ class EnteredRequest(Start):
 
         try:
             if own is not None:
-                rest, self._sent_key = check_key(own, identify(request))
+                rest, self._sent_key, self.automatic = check_key(own, identify(request))
                 return key.shorten(rest)
             place = request.method, request.origin
             self.automatic = automatic_key(place, identify(request), key.span / MARGIN)
@@ -207,7 +203,7 @@ class EnteredRequest(Start):
     def leave(self, status: int | None = None) -> None:
         """Note that the request has ended, with a response of this status or without one."""
         exchange = self._exchange
-        if status is not None and status < 400 and status not in _REDIRECTED:
+        if status is not None and status < 400 and status not in UNEXECUTED:
             self.is_done = True
             if self.automatic is not None:
                 self.automatic.succeeded()
@@ -220,16 +216,16 @@ class EnteredRequest(Start):
             if refused or (exchange is not None and exchange._unexecuted):
                 self.is_open = False
                 if self.automatic is not None:
-                    self.automatic.take_back()
+                    self.automatic.pass_on() if status in UNEXECUTED else self.automatic.take_back()
                 if self._sent_key is not None:
                     self._sent_key.take_back()
                     self._sent_key = None
         if exchange is not None or not self._is_small():
             ledger.replace(self, _EndedRequest(self))
 
-    def judge(self, context: RunContext | None, reads: Sequence[object]) -> Judgement:
-        """Return the judgement on a repeat, with the arguments of the run that asks; None for any run."""
-        return _EndedRequest(self).judge(context, reads)
+    def judge(self, context: RunContext | None, reads: Sequence[object], *, done: bool = False) -> Judgement:
+        """Return the judgement on a repeat, as `Entry.judge` does."""
+        return _EndedRequest(self).judge(context, reads, done=done)
 
 
 class _EndedRequest:
@@ -251,7 +247,7 @@ class _EndedRequest:
         self._sent = Sent("", "http", request.method, request.replace(body=None))
         self._word: Word = Word(judgement, vouched=is_by_word, apis=exchange._vouch.apis, automatic=span)
 
-    def judge(self, context: RunContext | None, reads: Sequence[object]) -> Judgement:
+    def judge(self, context: RunContext | None, reads: Sequence[object], *, done: bool = False) -> Judgement:
         from forbear.judges.functions import judge_sent
 
-        return judge_sent(self._sent, context, reads, done=self.is_done, word=self._word)
+        return judge_sent(self._sent, context, reads, done=done or self.is_done, word=self._word)
