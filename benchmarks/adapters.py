@@ -57,10 +57,9 @@ def with_aiohttp(effort: Effort) -> Table:
 def with_botocore(effort: Effort) -> Table:
     """The share of the handlers: GetObject of S3."""
     config = Config(signature_version=UNSIGNED, s3={"addressing_style": "path"}, retries={"mode": "standard"})
+    session: Any = boto3.Session()
     with server() as url:
-        make: Callable[[], Any] = partial(
-            boto3.Session().client, "s3", region_name="us-east-1", endpoint_url=url, config=config
-        )
+        make = partial(session.client, "s3", region_name="us-east-1", endpoint_url=url, config=config)
         with closing(make()) as bare, closing(make()) as client:
             botocore.install(client)
             samplers = {

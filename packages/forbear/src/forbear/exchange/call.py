@@ -33,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.run.grant import Grant
     from forbear.run.judge_slot import RunContext
-    from forbear.run.keys import AutomaticKey
+    from forbear.run.key_uses import AutomaticKey
     from forbear.run.protocols import Subject
 
     Described = tuple[Sent, Callable[[], bool]]

@@ -1,4 +1,4 @@
-"""What is known of the keys that a run has sent: its own, those that adapters have added, and what went with them."""
+"""The uses of keys: those of a run itself, those that adapters have added, and the requests that went with them."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
