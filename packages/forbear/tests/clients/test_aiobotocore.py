@@ -1,7 +1,7 @@
 """Calls of aiobotocore under faults; its own environment runs this (`make aiobotocore`)."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from typing import Any
@@ -13,7 +13,7 @@ from forbear.clients._botocore.events import find_installed
 from forbear.core.decide import Reason
 from forbear.testing import virtual_time
 from forbear_testkit.clients import aws
-from forbear_testkit.clients.aws import BUSY, COUNT, KEY, OK, THROTTLED
+from forbear_testkit.clients.aws import BUSY, COUNT, FUNCTIONS, KEY, OK, THROTTLED
 from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.lazily import Library
 
@@ -69,22 +69,52 @@ async def test_aiohttp_repeats_nothing_by_itself(end: str, *, installed: bool) -
     assert [seen.method for seen in server.seen] == ["GET", *["PUT"] * (1 if installed else 2)]
 
 
-async def test_all_attempts_of_a_run_send_one_token() -> None:
-    """A function that is called again sends the token of its first attempt; by itself it ends after a lost response."""
+OUTER = forbear.retry(on=forbear.transient, attempts=3, timeout=60, retry_exhausted=True)
 
-    async def create() -> None:
-        await client.create_secret(Name="s", SecretString="x")
 
-    outer = forbear.retry(on=forbear.transient, attempts=2, timeout=60, retry_exhausted=True)
+async def decorate(call: Callable[[], Awaitable[object]]) -> None:
+    """Call a decorated function."""
 
-    with virtual_time(), Wire(aws.LOST, OK, aws.LOST) as server:
-        async with connect("secretsmanager", server.url) as client:
-            aiobotocore.install(client, attempts=1)
-            await outer.with_repeatable(True).acall(create)
-            with pytest.raises(exceptions.BotoCoreError):
-                await outer.acall(create)
-        first, second, _ = (json.loads(seen.body)["ClientRequestToken"] for seen in server.seen)
-    assert first == second
+    @OUTER
+    async def decorated() -> None:
+        await call()
+
+    await decorated()
+
+
+async def loop(call: Callable[[], Awaitable[object]]) -> None:
+    """Call in a block."""
+    async for attempt in OUTER:
+        async with attempt:
+            await call()
+
+
+@pytest.mark.parametrize("installed", [True, False])
+@pytest.mark.parametrize("case", FUNCTIONS)
+async def test_a_function(case: str, *, installed: bool) -> None:
+    """A call is repeated after a lost response if it may be, and only then; a token counts where forbear fills it."""
+    service, method, parameters, with_ours, plain = FUNCTIONS[case]
+    times = with_ours if installed else plain
+    with virtual_time(), Wire(*(aws.LOST, OK)[:times] * 2) as server:
+        async with connect(service, server.url, attempts=1) as client:
+            if installed:
+                aiobotocore.install(client, attempts=1)
+
+            async def call() -> object:
+                return await getattr(client, method)(**parameters)
+
+            for form in (decorate, loop):
+                server.seen.clear()
+                if times == 1:
+                    with pytest.raises(exceptions.BotoCoreError) as caught:
+                        await form(call)
+                    assert f"{service}." in caught.value.__notes__[0]
+                else:
+                    await form(call)
+                assert len(server.seen) == times
+                if installed and case == "token":
+                    first, second = (json.loads(seen.body)["ClientRequestToken"] for seen in server.seen)
+                    assert first == second
 
 
 async def test_uninstall_turns_the_repeats_on_again() -> None:

@@ -25,6 +25,18 @@ COUNT: dict[str, Any] = {
 """The parameters of an UpdateItem that counts: it must not be executed twice."""
 KEY: dict[str, Any] = {"TableName": "t", "Key": {"k": {"S": "1"}}}
 """The parameters of a GetItem."""
+_CONCURRENCY = {"FunctionName": "f", "ReservedConcurrentExecutions": 1}
+FUNCTIONS: dict[str, tuple[str, str, dict[str, Any], int, int]] = {
+    "read": ("dynamodb", "get_item", KEY, 2, 2),
+    "absolute": ("dynamodb", "put_item", {"TableName": "t", "Item": {"k": {"S": "1"}}}, 2, 2),
+    "absolute put": ("lambda", "put_function_concurrency", _CONCURRENCY, 2, 2),
+    "unsafe": ("dynamodb", "update_item", COUNT, 1, 1),
+    "token": ("secretsmanager", "create_secret", {"Name": "s", "SecretString": "x"}, 2, 1),
+}
+"""Calls in a function: service, method, parameters, and how often the server executes it if the first response is lost.
+
+The first number is for a client with forbear's retries, whose own attempts are used up, the second for a plain client.
+"""
 OK = reply(200, b"{}", "x-amzn-requestid: R2")
 BUSY = reply(503, b"{}", "x-amzn-requestid: R1")
 THROTTLED = reply(400, b'{"__type": "ProvisionedThroughputExceededException", "message": "m"}', "x-amzn-requestid: R1")
@@ -60,9 +72,10 @@ def _expect_nothing(params: dict[str, Any], **_: Any) -> None:
     params["headers"].pop("Expect", None)  # the server sends no 100, for which botocore would wait a second
 
 
-def settings(mode: str = "standard", **config: Any) -> Any:
-    """Return a botocore.Config for a server on loopback."""
-    return _config.Config(retries={"mode": mode}, proxies={}, s3={"addressing_style": "path"}, **config)
+def settings(mode: str = "standard", attempts: int | None = None, **config: Any) -> Any:
+    """Return a botocore.Config for a server on loopback, by which botocore itself makes so many attempts."""
+    retries = {"mode": mode} if attempts is None else {"mode": mode, "total_max_attempts": attempts}
+    return _config.Config(retries=retries, proxies={}, s3={"addressing_style": "path"}, **config)
 
 
 def succeed(operation: Any, *headers: str) -> Answer:

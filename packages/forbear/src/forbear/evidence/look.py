@@ -26,9 +26,10 @@ class Look:
       the middle.
     - `operations` has what SDKs called: the address of the server, the name, and the parameters that decide.
     - `top` is the outermost entry of the traceback that is read.
+    - `serves` is True within the frames that send the current request: what they send over HTTP is that request.
     """
 
-    __slots__ = ("_opened", "current", "links", "operations", "sent", "top")
+    __slots__ = ("_opened", "current", "links", "operations", "sent", "serves", "top")
 
     def __init__(self) -> None:
         self.sent: dict[int, Sent] = {}
@@ -36,6 +37,7 @@ class Look:
         self.links: dict[int, int] = {}
         self.operations: list[tuple[str, str, dict[str, Any]]] = []
         self.top: TracebackType | None = None
+        self.serves = False
         self._opened: list[dict[str, Any]] = []
 
     def knows(
@@ -66,6 +68,9 @@ class Look:
 
         What could be read replaces what could not.
         """
+        if self.serves and sent.protocol == "http":
+            self.prove(sent.unsent)
+            return
         known = self.sent.get(key)
         is_read = self.knows(key, hop=sent.hop, unsent=sent.unsent, status=sent.status, enter=enter)
         if known is None:

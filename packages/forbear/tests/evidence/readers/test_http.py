@@ -1,6 +1,10 @@
 """Facts in the errors of HTTP clients: method, URL, whether the request was sent, and the redirects before it."""
 
+from typing import Any
+
+import aiohttp
 import pytest
+from aiohttp.abc import AbstractResolver
 
 from forbear.evidence import read
 from forbear.evidence.sent import Evidence, Sent
@@ -82,3 +86,35 @@ def test_an_error_status(client: str) -> None:
     with Wire(reply(503, b"")) as wire:
         (sent,) = shown(client, "POST", f"{wire.url}/orders").requests
         assert (sent.method, url_of(sent), bool(sent.unsent)) == ("POST", f"{wire.url}/orders", False)
+
+
+class _RefusedLater(AbstractResolver):
+    """The address of a server, and from the second time on one where nobody listens."""
+
+    def __init__(self, *ports: int) -> None:
+        self._ports = list(ports)
+
+    async def resolve(self, host: str, port: int = 0, family: Any = 0) -> Any:
+        number = self._ports.pop(0)
+        return [{"hostname": host, "host": "127.0.0.1", "port": number, "family": family, "proto": 0, "flags": 0}]
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize(("method", "tries"), [("PUT", 2), ("POST", 1)])
+async def test_aiohttp_has_tried_before(method: str, tries: int) -> None:
+    """aiohttp itself sent a PUT again, and was refused then: the first try may have been executed."""
+    with Wire(LOST) as gone:
+        pass
+    closed = int(gone.url.rpartition(":")[2])
+    with Wire(Answer(end="reset")) as wire:
+        ports = (int(wire.url.rpartition(":")[2]), closed)[2 - tries :]
+        connector = aiohttp.TCPConnector(resolver=_RefusedLater(*ports), use_dns_cache=False)
+        async with aiohttp.ClientSession(connector=connector) as session:
+            with pytest.raises(aiohttp.ClientConnectorError) as caught:
+                await session.request(method, "http://orders.test/7", data=b"x")
+        assert len(wire.seen) == tries - 1
+    evidence = read(caught.value)
+    assert evidence is not None
+    assert [bool(sent.unsent) for sent in evidence.requests] == [tries == 1]

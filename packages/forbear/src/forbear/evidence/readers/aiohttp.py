@@ -8,18 +8,23 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+_SENT_ONCE = ("POST", "PATCH")
+
 
 def read_request(look: Look, trace: "TracebackType") -> None:
     """Read the request that a session is sending, and the redirects before it.
 
-    A connection that the connector opens is one for this very request; without middlewares nobody tried before.
+    A connection that the connector opens is one for this very request. Nobody tried before if there are no middlewares,
+    and if aiohttp has not sent it again by itself, as it does once with some methods.
     """
     names = look.names(trace)
     _add_hops(look, names.get("history"))
     path = frames_below(trace)
     middlewares = names.get("middlewares") or get_own(names.get("self"), "_middlewares") or ()
     is_plain = all(package(each) == "forbear" for each in middlewares)  # its error says if it has tried before
-    unsent = is_plain and ("aiohttp.connector", "connect") in path
+    may_repeat = get_own(names.get("self"), "_retry_connection") is not False and names.get("method") not in _SENT_ONCE
+    is_first = names.get("retry_persistent_connection") is not False or not may_repeat
+    unsent = is_plain and is_first and ("aiohttp.connector", "connect") in path
     url = names.get("url", names.get("str_or_url"))
     unknown = names.get("json") is not None or package(names.get("data")) == "aiohttp"
     _add(

@@ -62,13 +62,14 @@ def read_loop(look: Look, trace: "TracebackType") -> None:
 
 
 def read_link(look: Look, trace: "TracebackType") -> None:
-    """Read nothing more: what is below serves the call that the traceback of another error shows."""
+    """Read nothing more: what is below serves the call, which the traceback of another error may show."""
     names = look.names(trace)
     if look.current is None:
         sent = names["request"]
         method = get_own(sent, "method")
         text = method if type(method) is str else ""
         look.add(id(sent), Sent("botocore", "aws", text, unread="the frames do not show its operation"))
+    look.serves = True
 
 
 def read_answered(look: Look, error: BaseException, operation: object) -> None:
