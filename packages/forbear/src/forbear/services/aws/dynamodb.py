@@ -23,7 +23,6 @@ from forbear.services.aws.dynamodb_conditions import (
     Path,
     Scanner,
     State,
-    Value,
     parse_condition,
     value_of,
 )
@@ -50,7 +49,8 @@ def is_repeatable_update(parameters: Mapping[str, Any]) -> bool:
             value_of(values, name)
         if update.is_same_twice and not any(_SETS.isdisjoint(values[name]) for name in update.sets):
             return True
-        return update.condition is not None and update.condition(update.facts(parameters, values)) is False
+        known = KnownValues(parameters.get("Key") or {}, values)
+        return update.condition is not None and update.condition(known) is False
     except BROKEN:
         return False
 
@@ -66,25 +66,16 @@ def _find_update(parameters: Mapping[str, Any]) -> "_Update":
 
 
 class _Update(NamedTuple):
-    """An update, parsed: the paths that it has `written`, each with a placeholder, or with what is known of it.
+    """An update, parsed, with its condition, None for one that protects nothing.
 
     - `values` are all placeholders for values, and `sets` those that stand for sets if it is the same twice.
     - `is_same_twice` is True if the item then is the same after a second execution, whatever it was.
     """
 
-    written: tuple[tuple[Path, str | State], ...]
     values: tuple[str, ...]
     sets: tuple[str, ...]
     is_same_twice: bool
     condition: Condition | None
-
-    def facts(self, parameters: Mapping[str, Any], values: Mapping[str, Any]) -> KnownValues:
-        """Return what is known of the item after the update."""
-        key: Mapping[str, Value] = parameters.get("Key") or {}
-        known: dict[Path, Value] = {(name,): value for name, value in key.items()}
-        for path, value in self.written:
-            known[path] = values[value] if isinstance(value, str) else value
-        return KnownValues(known, values)
 
 
 @lru_cache(maxsize=256)
@@ -92,16 +83,13 @@ def _parse(update: object, condition: object, names: tuple[tuple[str, Any], ...]
     """Return the update that both expressions describe; one of `BROKEN` for one that cannot be parsed."""
     known = dict(names)
     parser = _Parser(Scanner(update, known))
+    # An append ends up elsewhere.
+    written = {path: value for path, value in parser.written.items() if not _has_index(path)}
     return _Update(
-        tuple(
-            (path, value)
-            for path, value in parser.written.items()
-            if not _has_index(path)  # an append ends up elsewhere
-        ),
         tuple(parser.values),
         tuple(parser.sets),
         parser.is_same_twice,
-        parse_condition(condition, known),
+        parse_condition(condition, known, written),
     )
 
 

@@ -1,13 +1,16 @@
 """Parse DynamoDB's expressions, and tell whether a condition is false on an item of which some attributes are known.
 
 A condition has three values: True, False, and None where what is known does not decide. Only False protects a write
-from being executed again. A parsed condition is a function, so that one text is parsed once, whatever its values.
+from being executed again. A parsed condition is a function, so that one text is parsed once, whatever its values. What
+the update has written is known by then: a path of the condition becomes the placeholder whose value stands there.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from enum import Enum
+from operator import ge, gt, le, lt
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from forbear.core.check import is_mapping
@@ -28,10 +31,14 @@ Value = Mapping[str, Any] | State
 """A value with its type, such as {"N": "1"}, or what is known instead."""
 
 
-class KnownValues(NamedTuple):
-    """The facts on which a condition is evaluated: attributes that are `known`, and the `values` of placeholders."""
+Written = Mapping[Path, str | State]
+"""The paths that an update has written, each with a placeholder, or with what is known of its value."""
 
-    known: Mapping[Path, Value]
+
+class KnownValues(NamedTuple):
+    """The facts on which a condition is evaluated: the `key` of the item, and the `values` of placeholders."""
+
+    key: Mapping[str, Value]
     values: Mapping[str, Any]
 
 
@@ -42,32 +49,36 @@ BROKEN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """The errors of an expression, or of a value, that cannot be parsed."""
 
 _TOKENS = re.compile(r"\s*([#:]?\w+|<>|<=|>=|[=<>().,\[\]+-]|\S)", re.ASCII)
+_NAME = re.compile(r"\w+", re.ASCII)
 _LONGEST = 4096  # DynamoDB's limit, in bytes
 _DEEPEST = 50
+NOTHING: Written = MappingProxyType({})
 _TYPES = {"attribute_type", "begins_with", "contains"}
 
 
 class Scanner:
     """The words of one expression, in order; `names` are what its placeholders for names stand for.
 
-    Every method raises one of `BROKEN` for an expression that cannot be parsed.
+    `written` is what is known of the item. Every method raises one of `BROKEN` for an expression that cannot be parsed.
     """
 
-    def __init__(self, text: object, names: Mapping[str, Any]) -> None:
+    def __init__(self, text: object, names: Mapping[str, Any], written: Written = NOTHING) -> None:
         if not isinstance(text, str) or len(text) > _LONGEST:
             raise ValueError("an expression must be a text of at most 4 KB")
         self._tokens: list[str] = _TOKENS.findall(text)
+        self._words = [*(token.upper() for token in self._tokens), ""]
         self._at = 0
         self._names = names
+        self.written = written
 
     @property
     def word(self) -> str:
         """The next word in upper case, "" at the end."""
-        return self._tokens[self._at].upper() if self._at < len(self._tokens) else ""
+        return self._words[self._at]
 
     def take(self, *words: str) -> bool:
         """Skip the next word and return True if it is one of `words`."""
-        found = self.word in words
+        found = self._words[self._at] in words
         self._at += found
         return found
 
@@ -105,7 +116,7 @@ class Scanner:
         name = self.name()
         if name.startswith("#"):
             name = self._names[name]
-        elif not re.fullmatch(r"\w+", name, re.ASCII):
+        elif not _NAME.fullmatch(name):
             raise ValueError("the expression must have a name here")
         if not isinstance(name, str):
             raise ValueError("a name must be a text")
@@ -114,16 +125,16 @@ class Scanner:
 
 def value_of(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return the value of a placeholder, with its type; one of `BROKEN` for a value that is missing or has no type."""
-    value = values[name]
-    if not is_mapping(value) or len(value) != 1:
+    value: Any = values[name]
+    if not (value.__class__ is dict or is_mapping(value)) or len(value) != 1:
         raise ValueError("a value must have one type")
     return cast("Mapping[str, Any]", value)
 
 
-def parse_condition(text: object, names: Mapping[str, Any]) -> Condition | None:
+def parse_condition(text: object, names: Mapping[str, Any], written: Written) -> Condition | None:
     """Return a condition as a function; None for one that cannot be parsed. The function may raise one of `BROKEN`."""
     try:
-        scanner = Scanner(text, names)
+        scanner = Scanner(text, names, written)
         condition = _parse_or(scanner, 0)
     except BROKEN:
         return None
@@ -173,9 +184,9 @@ def _parse_term(scanner: Scanner, depth: int) -> Condition:
 
 def _parse_presence(scanner: Scanner) -> Condition:
     scanner.expect("(")
-    path = scanner.path()
+    operand = _parse_path(scanner)
     scanner.expect(")")
-    return lambda facts: _is_present(facts.known.get(path, State.UNKNOWN))
+    return lambda facts: _is_present(operand(facts))
 
 
 def _parse_comparison(scanner: Scanner) -> Condition:
@@ -201,15 +212,29 @@ def _parse_comparison(scanner: Scanner) -> Condition:
 
 def _parse_operand(scanner: Scanner) -> Operand:
     if scanner.word.startswith(":"):
-        name = scanner.value()
-        return lambda facts: value_of(facts.values, name)
+        return _find_value(scanner.value())
     if scanner.take("SIZE"):
         scanner.expect("(")
         scanner.path()
         scanner.expect(")")
         return lambda facts: State.UNKNOWN
+    return _parse_path(scanner)
+
+
+def _parse_path(scanner: Scanner) -> Operand:
     path = scanner.path()
-    return lambda facts: facts.known.get(path, State.UNKNOWN)
+    written = scanner.written.get(path)
+    if isinstance(written, str):
+        return _find_value(written)
+    if written is None and len(path) == 1:
+        name = path[0]
+        return lambda facts: facts.key.get(cast("str", name), State.UNKNOWN)
+    state = written or State.UNKNOWN
+    return lambda facts: state
+
+
+def _find_value(placeholder: str) -> Operand:
+    return lambda facts: value_of(facts.values, placeholder)
 
 
 def _is_any(truths: list[bool | None]) -> bool | None:
@@ -226,7 +251,7 @@ def _is_present(value: Value) -> bool | None:
 
 def _compare(sign: str, left: Value, right: Value) -> bool | None:
     """Return the outcome of a comparison, None if it is not known. A missing attribute equals nothing."""
-    if State.ABSENT in (left, right):
+    if left is State.ABSENT or right is State.ABSENT:
         return False if sign == "=" else None
     if isinstance(left, State) or isinstance(right, State):
         return None
@@ -237,7 +262,10 @@ def _compare(sign: str, left: Value, right: Value) -> bool | None:
         return (first == second) is (sign == "=")
     if first[0] != second[0] or first[0] not in ("N", "S"):
         return None
-    return {"<": first < second, "<=": first <= second, ">": first > second, ">=": first >= second}[sign]
+    return _ORDERS[sign](first, second)
+
+
+_ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 def _comparable(value: Mapping[str, Any]) -> tuple[str, Any] | None:
