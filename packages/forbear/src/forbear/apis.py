@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from forbear.http.patterns import Origin
 
 _OPENAI_QUOTAS = {"x-ratelimit-reset-requests": "duration", "x-ratelimit-reset-tokens": "duration"}
-_SDK_STATUSES = (409, *range(500, 600))
+SDK_STATUSES = (408, 409, 429, *range(500, 600))
+"""The statuses after which the SDKs of OpenAI and Anthropic, and those made like them, send a request again."""
 
 openai = Api(
     "https://api.openai.com",
     service="llm",
-    transient=_SDK_STATUSES,
+    transient=SDK_STATUSES,
     wait_headers={"retry-after-ms": "milliseconds", **_OPENAI_QUOTAS},
     retry_headers="x-should-retry",
 )
@@ -28,7 +29,7 @@ openai = Api(
 anthropic = Api(
     "https://api.anthropic.com",
     service="llm",
-    transient=_SDK_STATUSES,
+    transient=SDK_STATUSES,
     wait_headers={
         "retry-after-ms": "milliseconds",
         "anthropic-ratelimit-requests-reset": "rfc3339",
@@ -43,7 +44,7 @@ anthropic = Api(
 azure_openai = Api(
     "https://*.openai.azure.com",
     service="llm",
-    transient=_SDK_STATUSES,
+    transient=SDK_STATUSES,
     wait_headers=("retry-after-ms", "x-ms-retry-after-ms"),
     retry_headers="x-should-retry",
 )
@@ -58,7 +59,7 @@ mistral = Api("https://api.mistral.ai", service="llm")
 groq = Api(
     "https://api.groq.com",
     service="llm",
-    transient=_SDK_STATUSES,
+    transient=SDK_STATUSES,
     wait_headers=_OPENAI_QUOTAS,
     retry_headers="x-should-retry",
 )

@@ -6,6 +6,7 @@ A verdict is `exhausted` if the client has already repeated the request: another
 from collections.abc import Mapping
 from typing import Any
 
+from forbear.apis import SDK_STATUSES
 from forbear.core.chain import arguments_of, read
 from forbear.core.check import is_mapping
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
@@ -15,7 +16,6 @@ from forbear.waits import add_wait
 _EXHAUSTED = Verdict(Kind.TRANSIENT, exhausted=True)
 
 _SDKS = frozenset({"openai.APIError", "anthropic.APIError"})
-_SDK_STATUSES = frozenset({408, 409, 429})  # and all from 500 on
 _SDK_LOST = frozenset({"openai.APIConnectionError", "anthropic.APIConnectionError"})
 QUOTA = frozenset({
     "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error", "account_deactivated",
@@ -54,7 +54,7 @@ def sdk_verdict(error: BaseException, names: frozenset[str]) -> Verdict | None:
         return PERMANENT
     if status is None and not names & _SDK_LOST:
         return TRANSIENT if wish == "true" or kinds & _BROKEN_STREAMS else PERMANENT
-    if wish != "true" and status is not None and status not in _SDK_STATUSES and status < 500:
+    if wish != "true" and status is not None and status not in SDK_STATUSES:
         return PERMANENT
     verdict = Verdict(Kind.TRANSIENT, throttled=status in (429, 503, 529), exhausted=was_retried_by_sdk(error))
     return add_wait(verdict, wait_of(error))
