@@ -117,6 +117,25 @@ async def test_a_function(case: str, *, installed: bool) -> None:
                     assert first == second
 
 
+async def test_paginators_and_waiters() -> None:
+    """Each request of a paginator and of a waiter is retried by itself."""
+    pages = (
+        reply(200, b'{"TableNames": ["a"], "LastEvaluatedTableName": "abc"}'),
+        aws.LOST,
+        reply(200, b'{"TableNames": ["b"]}'),
+    )
+    waits = aws.LOST, reply(200, b'{"Table": {"TableStatus": "ACTIVE"}}')
+    with virtual_time(), Wire(*pages, *waits) as server:
+        async with connect("dynamodb", server.url) as client:
+            aiobotocore.install(client)
+            names = [
+                name async for page in client.get_paginator("list_tables").paginate() for name in page["TableNames"]
+            ]
+            assert names == ["a", "b"]
+            await client.get_waiter("table_exists").wait(TableName="abc")
+    assert len(server.seen) == 5
+
+
 async def test_uninstall_turns_the_repeats_on_again() -> None:
     """A session of aiohttp that was made in the meantime is as it was, too."""
     with virtual_time(), Wire(reply(200, b"{}"), aws.LOST) as server:
