@@ -4,9 +4,9 @@ import copy
 import selectors
 import ssl
 from collections.abc import Mapping
+from contextvars import ContextVar
 from functools import partial
 from http.client import BadStatusLine, HTTPException, ResponseNotReady
-from threading import local
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -45,7 +45,7 @@ S = TypeVar("S")
 _RAISED = (OSError, HTTPException, httplib2.HttpLib2Error, TransportError)
 _BEFORE = (httplib2.ServerNotFoundError, TransportError)
 """Errors that arise before a request is sent: its host has no address, or there are no credentials."""
-_answered = local()
+_answered: ContextVar[bool] = ContextVar("forbear_answered", default=False)
 """The note that a response has arrived since the attempt began: a redirect, or one that asks for new credentials."""
 
 
@@ -79,7 +79,7 @@ class _Connection:
             response = above.getresponse()
         except (BadStatusLine, ResponseNotReady) as error:
             raise ConnectionResetError(str(error)) from error
-        _answered.any = True
+        _answered.set(True)
         return response
 
 
@@ -202,13 +202,13 @@ class DiscoveryPort(Sender[_Answered]):
         return self._send(uri, body, headers)
 
     def _send(self, uri: str, body: Any, headers: dict[str, str]) -> _Answered:
-        _answered.any = False
+        _answered.set(False)
         return _Answered(*self._http.inner.request(uri, self._method, body=body, headers=dict(headers), **self._more))
 
     def verdict(self, error: Exception) -> Verdict:
         if isinstance(error, ssl.SSLCertVerificationError):
             return PERMANENT
-        if not _answered.any and (getattr(error, "was_sent", True) is False or isinstance(error, _BEFORE)):
+        if not _answered.get() and (getattr(error, "was_sent", True) is False or isinstance(error, _BEFORE)):
             return NOT_EXECUTED
         return TRANSIENT if isinstance(error, (OSError, HTTPException, *_BEFORE)) else PERMANENT
 

@@ -42,6 +42,7 @@ _EVENT_LOOPS = {
 }  # fmt: skip
 """Functions, by module and name, that run tasks until they end."""
 
+_MOST_WALKS = 20
 _KEEPS_LOCALS = sys.version_info < (3, 13)
 """True where a frame keeps the dict of its variables once it was read."""
 
@@ -121,9 +122,28 @@ def _open_runs() -> "tuple[list[OpenRun], list[OpenRun]]":
     logs = [log for log in open_logs() if log.started is not None and not _is_inherited(log.started)]
     frames = list(_walk(sys._getframe(1)))
     if logs and logs[-1].thread != get_ident():
-        frames += [run for run in _walk(sys._current_frames().get(logs[-1].thread)) if run.is_beyond]
+        frames += _runs_beyond(logs[-1].thread)
     attempts = [(log.started, 1 if log.run is None else log.run.attempt) for log in logs]
     return frames, [OpenRun(started, attempt, 0) for started, attempt in attempts if started is not None]
+
+
+def _runs_beyond(thread: int) -> "list[OpenRun]":
+    """Return the runs beyond the event loop of another thread, the innermost first.
+
+    The thread goes on: a frame that ends during the walk has no caller any more. Then the walk misses the loop, which
+    stays where it is, and begins again.
+    """
+    for _ in range(_MOST_WALKS):
+        frame = sys._current_frames().get(thread)
+        while frame is not None and not _is_event_loop(frame):
+            frame = frame.f_back
+        if frame is not None:
+            return list(_walk(frame))
+    return []
+
+
+def _is_event_loop(frame: "FrameType") -> bool:
+    return (frame.f_globals.get("__name__"), frame.f_code.co_name) in _EVENT_LOOPS
 
 
 def _walk(frame: "FrameType | None") -> "Iterator[OpenRun]":
@@ -134,7 +154,7 @@ def _walk(frame: "FrameType | None") -> "Iterator[OpenRun]":
         if run is not None and not _is_inherited(run.started):
             run.is_beyond = is_beyond
             yield run
-        is_beyond = is_beyond or (frame.f_globals.get("__name__"), frame.f_code.co_name) in _EVENT_LOOPS
+        is_beyond = is_beyond or _is_event_loop(frame)
         frame = frame.f_back
 
 
