@@ -17,8 +17,8 @@ TABLE = Path(doctor.__file__).with_name("doctor.csv")
 ROWS = list(csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines()))
 SLOW = [pytest.param(name, marks=pytest.mark.soak) for name in ("openai", "anthropic")]
 """Clients whose import alone takes a second."""
-TRIED = ["httpx", "httpx2", "requests", "urllib3", "aiohttp", "boto3", "redis", "valkey", "grpcio"]
-TRIED += ["niquests"] if find_spec("niquests") is not None else []
+_KNOWN = ("httpx", "httpx2", "requests", "urllib3", "aiohttp", "boto3", "redis", "valkey", "grpcio", "niquests")
+TRIED = [name for name in _KNOWN if name != "niquests" or find_spec(name) is not None]
 """Clients with which the tests are run anyway."""
 
 
