@@ -18,7 +18,6 @@ from forbear.services import registry
 from forbear.services.at_least_once import option_for
 from forbear.services.policies import DEFAULT_PROFILE
 from forbear.services.rpcs import RpcJudgement, google, rules
-from forbear.tables import google_hosts
 from forbear.waits import add_wait, find_wait_of_rpc
 
 TYPE_CHECKING = False
@@ -68,27 +67,11 @@ def find_google(text: str) -> str:
     raise NoAnswer(f"no known RPC of Google is {text!r}", "write its full name: /package.Service/Method")
 
 
-def find_rule(host: str, method: str, path: str) -> str | None:
-    """Return what the rules say of the RPC of Google that a request to a JSON API stands for, None if it is not known.
-
-    The RPC is found by its custom verb, else by AIP-131 to 135: the method, and the collection in the path.
-    """
-    api = google_hosts.api(host)
-    names = () if api is None else google.search((api,), _name_rpc(method, path))
-    judgement = rules.judge(GrpcCall(names[0]), None) if len(names) == 1 else None
-    return f"as {judgement.operation}: {judgement.why}" if isinstance(judgement, RpcJudgement) else None
-
-
-def _name_rpc(method: str, path: str) -> str:
-    segments, _, verb = path.rpartition(":")
-    if segments and verb.isalpha():
-        return verb[0].upper() + verb[1:]
-    *_, outer, last = ("", "", *path.split("/"))
-    collection = last if method == "POST" else outer
-    return _VERBS.get(method, "") + re.sub("ies$", "y", collection[:1].upper() + collection[1:]).removesuffix("s")
-
-
-_VERBS = {"POST": "Create", "GET": "Get", "PATCH": "Update", "PUT": "Update", "DELETE": "Delete"}
+def find_rule(host: str, method: str, target: str) -> str | None:
+    """Return what the rules say of the RPC that a request to a JSON API of Google stands for, None if it is unknown."""
+    judgement = rules.judge_json(host, method, target)
+    known = isinstance(judgement, RpcJudgement) and "/" in str(judgement.operation)
+    return f"as {judgement.operation}: {judgement.why}" if known and isinstance(judgement, RpcJudgement) else None
 
 
 def parse_fields(text: str) -> dict[str, object]:

@@ -18,7 +18,8 @@ try:
     from googleapiclient.http import HttpRequest
 except ImportError as error:
     raise ImportError(
-        "forbear.clients.discovery needs google-api-python-client: pip install google-api-python-client"
+        "forbear.clients.discovery needs google-api-python-client; install it with: "
+        'pip install "forbear[google]" google-api-python-client'
     ) from error
 
 from forbear.core.report import ATTRIBUTE, attach

@@ -2,7 +2,8 @@
 
 Reads, PUT and DELETE may be repeated (§9.2.2). PATCH may be repeated only under a precondition that cannot hold twice.
 Other methods are never repeated: they may change something other than the target whose version the precondition names.
-APIs of Google have two exceptions: a write that notifies people, and a GET that acts, are never repeated. If a header
+APIs of Google have exceptions: a write that notifies people, and a GET that acts, are never repeated, and the rules for
+RPCs judge a PUT or DELETE that stands for one. If a header
 overrides the method, the more dangerous of the two methods counts, because not every server obeys it.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from forbear.core.record import Record
 from forbear.core.service import Judgement, TableEntry
 from forbear.core.verdict import Safety, Verdict
+from forbear.grpc import codes
 from forbear.http import preconditions
 from forbear.http import status as http_status
 from forbear.http.request import IDEMPOTENT, READS, Request, danger, method_overrides
@@ -54,6 +56,8 @@ class Rfc9110(Record):
             why = _find_exception(request)
             if why is not None:
                 return _NEVER.replace(unknown=why)
+            if request.method in ("PUT", "DELETE"):
+                return _judge_as_rpc(request)
         verb = max((request.method, *method_overrides(request.headers)), key=danger)
         if verb in READS:
             return _READ
@@ -86,6 +90,22 @@ def _find_exception(request: Request) -> str | None:
         return "this GET acts, as its RPC does" if _ACTING.fullmatch(path) else None
     name = next((name for name in _NOTIFIES if not _SILENT.issuperset(preconditions.values(query, name))), None)
     return None if name is None else f"with {name}= it would send its notifications twice"
+
+
+def _judge_as_rpc(request: Request) -> Judgement:
+    """Return the judgement on a PUT or DELETE to an API of Google: that on its RPC, or by RFC 9110 for one without."""
+    from forbear.services.rpcs import RpcJudgement, rules  # reads a long list
+
+    known = _PUT if request.method == "PUT" else _DELETE
+    ruled = rules.judge_json(request.host, request.method, request.target)
+    if ruled is None:
+        return known
+    if not ruled.repeatable:
+        why = ruled.why if isinstance(ruled, RpcJudgement) and not ruled.conditions else None
+        return _NEVER.replace(safety=ruled.safety, conditions=ruled.conditions, unknown=why)
+    met = re.sub("_(.)", lambda match: match[1].upper(), ruled.met or "")
+    done = codes.over_http(ruled.maybe_done)
+    return known.replace(met=f"{met}=" if met in ("etag", "uid", "requestId") else None, maybe_done=(*done, 412))
 
 
 RECOMMENDED = RFC9110 = Rfc9110()

@@ -112,8 +112,8 @@ def test_names_of_objects_are_no_methods(host: str) -> None:
 
 
 def test_the_rest_of_a_host_stays_unknown() -> None:
-    """Other requests to a Google host without a table are judged by RFC 9110 as before."""
-    for line, repeatable in (("GET /v1/x", True), ("PUT /v1/x", True), (f"POST {TOPIC}:publish", False)):
+    """Other requests to a Google host without a table are judged by RFC 9110, and by the rules for its RPCs."""
+    for line, repeatable in (("GET /v1/x", True), ("PUT /v1/x", False), (f"POST {TOPIC}:publish", False)):
         judged = judge(line)
         assert (judged.service, judged.repeatable) == ("rfc9110", repeatable)
 

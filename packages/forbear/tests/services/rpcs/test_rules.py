@@ -8,7 +8,9 @@ import pytest
 from forbear.core.verdict import Safety
 from forbear.grpc import codes
 from forbear.grpc.call import GrpcCall
+from forbear.http.request import Request
 from forbear.services import registry
+from forbear.services.rfc9110 import RFC9110
 from forbear.services.rpcs import RpcJudgement, google, rules
 from forbear_testkit.clients.google import protos
 
@@ -153,3 +155,50 @@ def test_what_a_table_has_stays() -> None:
     assert rules.judge(GrpcCall(name), service) == service.classify_call(GrpcCall(name))
     unknown = GrpcCall("google.cloud.redis.v1.CloudRedis/Gone")
     assert rules.judge(unknown, service) == service.classify_call(unknown)
+
+
+TOPIC = "v1/projects/p/topics/t"
+BY_BOTH: list[tuple[str, dict[str, Any], str, str, bool]] = [
+    ("google.pubsub.v1.Publisher/DeleteTopic", {"topic": TOPIC}, "DELETE pubsub", f"/{TOPIC}", True),
+    ("google.pubsub.v1.Publisher/DeleteTopic", {"topic": "projects/-/topics/t"}, "DELETE pubsub",
+     "/v1/projects/-/topics/t", False),
+    ("google.pubsub.v1.Publisher/DeleteTopic", {"topic": "projects/-/topics/t"}, "DELETE pubsub",
+     "/v1/projects/%2D/topics/t", False),
+    ("google.pubsub.v1.Publisher/CreateTopic", {"name": TOPIC}, "PUT pubsub", f"/{TOPIC}", True),
+    ("google.logging.v2.LoggingServiceV2/DeleteLog", {"log_name": "projects/p/logs/l"}, "DELETE logging",
+     "/v2/projects/p/logs/l", False),
+    ("google.cloud.secretmanager.v1.SecretManagerService/DeleteSecret", {"name": "projects/p/secrets/s"},
+     "DELETE secretmanager", "/v1/projects/p/secrets/s", False),
+    ("google.cloud.secretmanager.v1.SecretManagerService/DeleteSecret", {"name": "projects/p/secrets/s", "etag": "e"},
+     "DELETE secretmanager", "/v1/projects/p/secrets/s?etag=e", True),
+    ("google.cloud.compute.v1.Instances/Delete", {"instance": "i"}, "DELETE compute",
+     "/compute/v1/projects/p/zones/z/instances/i", False),
+    ("google.cloud.compute.v1.Instances/Delete", {"instance": "i", "request_id": "r"}, "DELETE www",
+     "/compute/v1/projects/p/zones/z/instances/i?requestId=r", True),
+    ("google.cloud.tasks.v2.CloudTasks/DeleteTask", {"name": "projects/p/tasks/t"}, "DELETE cloudtasks",
+     "/v2/projects/p/locations/l/queues/q/tasks/t", True),
+    ("google.longrunning.Operations/DeleteOperation", {"name": "operations/o"}, "DELETE tpu",
+     "/v2/projects/p/locations/l/operations/o", True),
+    ("google.cloud.tasks.v2.CloudTasks/DeleteUnheardOf", {"name": "n"}, "DELETE cloudtasks",
+     "/v2/projects/p/unheardOfs/n", False),
+    ("google.cloud.tasks.v2.CloudTasks/UpdateUnheardOf", {"name": "n"}, "PUT cloudtasks",
+     "/v2/projects/p/unheardOfs/n", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rpc", "message", "verb", "target", "repeatable"), BY_BOTH)
+def test_one_judgement_over_grpc_and_json(
+    rpc: str, message: dict[str, Any], verb: str, target: str, *, repeatable: bool
+) -> None:
+    """A write gets the same judgement as an RPC and as a request to the JSON API."""
+    method, api = verb.split()
+    over_http = RFC9110.classify(Request(method, f"{api}.googleapis.com", target, {}))
+    assert rules.judge(GrpcCall(rpc, message), None).repeatable is repeatable
+    assert over_http.repeatable is repeatable
+
+
+@pytest.mark.parametrize("target", ["/drive/v3/files/f", "/calendar/v3/calendars/c/events/e"])
+@pytest.mark.parametrize("host", ["www.googleapis.com", "gmail.googleapis.com", "admin.googleapis.com", "a.example"])
+def test_an_api_without_rpcs(host: str, target: str) -> None:
+    """RFC 9110 alone judges a DELETE there."""
+    assert RFC9110.classify(Request("DELETE", host, target, {})).maybe_done == (404, 410, 412)

@@ -36,7 +36,8 @@ _ROWS = Path(__file__).with_name("rows.csv")
 USUAL: Mapping[str, tuple[str, ...]] = {"key": ("request_id",), "delete": ("name",), "update": ("update_mask",)}
 """The fields that the list leaves out, by the kind of the rule."""
 
-_GUARDS = ("etag", "uid")
+GUARDS = ("etag", "uid")
+"""The fields that keep a delete from another resource of the same name."""
 _UNKNOWN_SPAN = 300.0
 _PROOFS = {"key": "key", "create": "absent", "delete": "version", "etag": "version"}
 _REASONS = {
@@ -74,7 +75,7 @@ class RpcRule(NamedTuple):
     def condition(self) -> str | None:
         """The field whose value makes a second execution harmless: a key, an id or a version; None without one."""
         if self.kind == "delete":
-            return next((name for name in self.fields if name in _GUARDS), None)
+            return next((name for name in self.fields if name in GUARDS), None)
         return self.fields[-1] if self.kind in ("key", "create", "etag") else None
 
     @property
@@ -206,6 +207,20 @@ def generalize(name: str) -> str:
 _VERSION = re.compile(r"\.v\d+[a-z\d]*(?=\.)")
 
 
+@lru_cache(maxsize=1024)
+def has_api(api: str) -> bool:
+    """Return whether services of an API are listed, by the word in its host: "pubsub", "cloudtasks", "compute"."""
+    words = (_parts(service)[:-2] for service in _services())
+    return any(api in ("".join(each), "".join(each[1:]) if each[0] in ("cloud", "devtools") else "") for each in words)
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """Return the words of the package and service in a name, and those of the package as one word."""
+    parts = [part for part in re.split("[./]", generalize(name)) if part not in ("google", "*")]
+    return (*parts, "".join(parts[:-1]))
+
+
+@lru_cache(maxsize=1024)
 def search(path: tuple[str, ...], method: str) -> tuple[str, ...]:
     """Return the full names of the listed RPCs that are called `method`, each in its newest version.
 
@@ -216,8 +231,7 @@ def search(path: tuple[str, ...], method: str) -> tuple[str, ...]:
     known = {generalize(f"{service}/{method}"): f"{service}/{method}" for service in sorted(_services(), key=_age)}
     rows_of_method = (name for name in rows() if name.endswith(f"/{method}"))
     for name in sorted(services | {known.get(name, name) for name in rows_of_method}, key=_age):
-        parts = [part for part in re.split("[./]", generalize(name))[:-1] if part not in ("google", "*")]
-        if all(part in (*parts, "".join(parts[:-1])) for part in path):
+        if set(path) <= set(_parts(name.partition("/")[0])):
             found[generalize(name)] = name
     return tuple(sorted(found.values()))
 

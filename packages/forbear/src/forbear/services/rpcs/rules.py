@@ -10,19 +10,22 @@ The rules, in this order:
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from forbear.core.check import is_mapping
 from forbear.core.service import Judgement
 from forbear.grpc import codes, definitions
 from forbear.grpc.call import GrpcCall, field
 from forbear.grpc.definitions import Definition
+from forbear.http import preconditions
 from forbear.http.request import IDEMPOTENT, READS
 from forbear.services.rpcs import allow_read, allow_write, forbid, google
 from forbear.services.rpcs.google import find_rules
+from forbear.tables import google_hosts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,7 +161,7 @@ def is_read_by_post(verb: str, definition: Definition) -> bool:
 def _refuse(rpc: _GoogleCall) -> Judgement:
     if rpc.definition is None:
         return forbid(rpc.name, "it is not in the list of Google's RPCs, and no client with its definition is loaded")
-    return forbid(rpc.name, "no rule for Google's APIs says that it may be")
+    return forbid(rpc.name, _NO_RULE)
 
 
 GOOGLE: Mapping[str, _Rule] = {
@@ -202,3 +205,77 @@ def _value(message: object, name: str) -> object:
 
 def _is_true(value: object) -> bool:
     return value is True or value == "true"  # as a text only in an explained call
+
+
+def judge_json(host: str, method: str, target: str) -> Judgement | None:
+    """Return the judgement on a request to a JSON API of Google by the rules for its RPC; None for one without RPCs.
+
+    The RPC is found by its custom verb, else by AIP-131 to 135: the method, and the collection in the path. An API that
+    has RPCs, but none that is listed for the path, is judged as an RPC that is not listed.
+    """
+    path, query = preconditions.split(target)
+    api = google_hosts.api(host)
+    if api == "www":
+        api = next((name for name in _OLD if path.startswith(f"/{name}/")), None)
+    if api is None:
+        return None
+    for parts, name in _names(method, path):
+        names = (_OPERATION,) if name == "DeleteOperation" else google.search((api, *parts), name)
+        if method == "PUT" and name.startswith("Create"):
+            names = tuple(each for each in names if _is_named_in_path(each))
+        found = [_judge_path(each, path, query) for each in names]
+        if found:  # of several services the least safe one counts
+            return min(found, key=lambda judgement: judgement.repeatable)
+    return forbid(f"{api}: {method}", _NO_RULE) if google.has_api(api) else None
+
+
+def _is_named_in_path(name: str) -> bool:
+    """Return whether a listed Create is one by PUT: the path has the whole name of the resource."""
+    return any(rule.kind == "create" and rule.fields[-1].endswith("name") for rule in google.find(name))
+
+
+_NO_RULE = "no rule for Google's APIs says that it may be"
+_OPERATION = "google.longrunning.Operations/DeleteOperation"
+_OLD = ("bigquery", "compute")
+"""The APIs with RPCs that also answer on www.googleapis.com."""
+_VERBS = {
+    "POST": ("Create",),
+    "GET": ("Get",),
+    "PATCH": ("Update",),
+    "PUT": ("Create", "Update"),
+    "DELETE": ("Delete",),
+}
+_VERSIONED = re.compile(r"/(?:[a-z]+/)?(?:v\d\w*|beta|alpha)/")
+
+
+def _names(method: str, path: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the names that the RPC of a request may have, each with the name of its service where that counts."""
+    segments, _, custom = path.rpartition(":")
+    if segments and custom.isalpha():
+        yield (), custom[0].upper() + custom[1:]
+        return
+    *_, outer, last = ("", "", *path.split("/"))
+    collection = last if method == "POST" else outer
+    plural = collection[:1].upper() + collection[1:]
+    for verb in _VERBS.get(method, ()):
+        yield (), verb + re.sub("ies$", "y", plural).removesuffix("s")
+        yield (plural,), verb  # as Compute Engine names them
+
+
+def _judge_path(name: str, path: str, query: str) -> Judgement:
+    """Return the judgement on an RPC whose request is a path and a query."""
+    allowed = find_rules(name)
+    if allowed is None:
+        return forbid(name, _NO_RULE)
+    resource = unquote(_VERSIONED.sub("", path, 1))
+    pairs = [pair.partition("=") for pair in query.split("&")]
+    given: dict[str, Any] = {_snake(key): unquote(value) for key, _, value in pairs if value not in ("", "false")}
+    for rule, judgement in allowed.rules:
+        in_path = rule.fields if rule.kind in ("delete", "create") else ()
+        if rule.allows({each: resource for each in in_path if each not in google.GUARDS} | given):
+            return judgement
+    return allowed.others
+
+
+def _snake(name: str) -> str:
+    return re.sub("([A-Z])", r"_\1", name).lower()
