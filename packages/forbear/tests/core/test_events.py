@@ -35,7 +35,7 @@ def test_each_event_keeps_its_fields() -> None:
         "fetch", 1, 0.5, error, "lost", NOT_EXECUTED, "OSError",
     ]  # fmt: skip
     assert fields(Scheduled("fetch", 2, 0.5, 1.5, failure)) == ["fetch", 2, 0.5, 1.5, failure, False, None]
-    assert fields(Recovered("fetch", 2, 2.5, (failure,))) == ["fetch", 2, 2.5, (failure,), False, False]
+    assert fields(Recovered("fetch", 2, 2.5, (failure,))) == ["fetch", 2, 2.5, (failure,), False, False, False]
     assert fields(WouldStop("fetch", 1, 0.5, "unsafe")) == ["fetch", 1, 0.5, "unsafe"]
     assert fields(GaveUp("fetch", found)) == ["fetch", found]
     assert fields(BudgetDegraded("shared budget b", "down", 1.5)) == ["shared budget b", "down", 1.5]

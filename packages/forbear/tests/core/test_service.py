@@ -86,3 +86,10 @@ def test_a_set_of_operations_is_a_text_that_its_kind_completes() -> None:
         named("a call")
     with pytest.raises(NotImplementedError):
         named.bind("https://api.example.com")
+
+
+def test_may_cost() -> None:
+    """A call that is billed may have cost money, also if its response was lost; one too many did not."""
+    billed = Judgement("llm", "chat", Safety.ALWAYS, repeatable=True, billed=True)
+    assert [billed.may_cost(status) for status in (None, 500, 429)] == [True, True, False]
+    assert not billed.replace(billed=False).may_cost()

@@ -85,6 +85,7 @@ def test_the_dict_has_the_same_facts() -> None:
         "count": 2,
         "omitted": 0,
         "maybe_done": True,
+        "billed": False,
     }
     assert attempts[0] == {
         "number": 1,

@@ -84,6 +84,7 @@ def test_records_hold_plain_values(caplog: pytest.LogCaptureFixture) -> None:
         "rule": "limit of 2 attempts reached",
         "maybe_done": False,
         "vouched": False,
+        "billed": False,
         "error": "Busy",
         "text": "token=[redacted]",
     }

@@ -116,6 +116,8 @@ def reason(judgement: Judgement) -> str:
     if judgement.met is not None:
         return f"safe with {judgement.met}"
     if judgement.repeatable:
+        if judgement.billed:
+            return "it changes nothing but the bill: each attempt may be billed"
         return "a repeat is harmless" if judgement.mutation else "it changes nothing"
     if judgement.conditions:
         return f"only with {tables.join_conditions(judgement.conditions)}"

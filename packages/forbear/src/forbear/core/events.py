@@ -116,9 +116,10 @@ class Recovered(Record):
     `failures` are the attempts before it; of more than 32, the first 16 and the last 16. `maybe_done` is True if an
     earlier attempt may have worked, and a conflict that the function handled may have been with that one. `settled` is
     True if the last attempt met what an earlier one had done, as a read showed; then `failures` has that attempt, too.
+    `billed` is True if an earlier attempt may have cost money, as calls of language models do.
     """
 
-    __slots__ = ("operation", "attempt", "elapsed", "failures", "maybe_done", "settled")
+    __slots__ = ("operation", "attempt", "elapsed", "failures", "maybe_done", "settled", "billed")
 
     operation: str
     attempt: int
@@ -126,6 +127,7 @@ class Recovered(Record):
     failures: "tuple[Attempt, ...]"
     maybe_done: bool
     settled: bool
+    billed: bool
 
     def __init__(
         self,
@@ -135,9 +137,10 @@ class Recovered(Record):
         failures: "tuple[Attempt, ...]",
         maybe_done: bool = False,
         settled: bool = False,
+        billed: bool = False,
     ) -> None:
         self._set(operation=operation, attempt=attempt, elapsed=elapsed, failures=failures)
-        self._set(maybe_done=maybe_done, settled=settled)
+        self._set(maybe_done=maybe_done, settled=settled, billed=billed)
 
 
 class GaveUp(Record):

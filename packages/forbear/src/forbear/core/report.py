@@ -43,7 +43,8 @@ class Report(Record):
     `operation` is the name of the call, and `elapsed` the run's seconds until its last failure. `reason` is the rule
     that ended the run and `text` that rule in words. `maybe_done` is set if the last response may mean that an earlier
     attempt succeeded. It is also set if the attempt itself may have done its work before it failed, as a script of
-    Redis may. `vouched` is set if only the user's word allowed a retry. A run of very many attempts keeps its first and
+    Redis may. `vouched` is set if only the user's word allowed a retry. `billed` is set if an attempt was made after
+    one that may have cost money, as calls of language models do. A run of very many attempts keeps its first and
     last failures: `omitted` is the number of those between them, and `count` the number of all attempts. `method` is
     the HTTP method or the full name of the RPC, and `resource` the URL without its query, or the resource that an RPC
     names. Both are None where they are not known, and contain no secrets. `hint` ends what the note says of
@@ -53,7 +54,7 @@ class Report(Record):
 
     __slots__ = (
         "operation", "attempts", "elapsed", "reason", "text", "maybe_done", "omitted", "method", "resource", "vouched",
-        "hint", "number", "origin",
+        "hint", "billed", "number", "origin",
     )  # fmt: skip
 
     operation: str
@@ -67,6 +68,7 @@ class Report(Record):
     resource: str | None
     vouched: bool
     hint: str
+    billed: bool
     number: int
     origin: object
 
@@ -84,6 +86,7 @@ class Report(Record):
         resource: str | None = None,
         vouched: bool = False,
         hint: str = "",
+        billed: bool = False,
     ) -> None:
         number = reports_made[0] = next(numbers)
         self._set(
@@ -98,6 +101,7 @@ class Report(Record):
             resource=None if resource is None else redact(resource)[:_LONGEST_RESOURCE],
             vouched=vouched,
             hint=hint,
+            billed=billed,
             number=number,
             origin=origin,
         )
@@ -121,14 +125,15 @@ class Report(Record):
         """The text that is added as a note to the exception: number of attempts, seconds, reason, and code.
 
         Example: "forbear: gave up after 5 attempts in 31.2 s: timeout of 30 s reached [timeout]". It also names omitted
-        attempts, `maybe_done` and `vouched`. The code at the end is that of the reason, and stays the same.
+        attempts, `maybe_done`, `vouched` and `billed`. The code at the end is that of the reason, and stays the same.
         """
         count = f"{self.count} attempt{'s' if self.count != 1 else ''}"
         omitted = f" ({self.omitted} of them omitted from the report)" if self.omitted else ""
         which = "an earlier" if self.count > 1 else "the"
         doubt = f"; {which} attempt may have worked{self.hint}" if self.maybe_done else ""
         word = "; a retry was allowed by the user's word alone" if self.vouched else ""
-        text = f"{self.text}{doubt}{word} [{self.reason.code}]"
+        bill = "; an earlier attempt may have been billed, too" if self.billed else ""
+        text = f"{self.text}{doubt}{word}{bill} [{self.reason.code}]"
         end = "settled" if self.settled else "gave up"
         return f"{PREFIX}{end} after {count}{omitted} in {show(self.elapsed)}: {text}"
 
@@ -169,6 +174,7 @@ class Report(Record):
             "count": self.count,
             "omitted": self.omitted,
             "maybe_done": self.maybe_done,
+            "billed": self.billed,
             "attempts": [facts_of(attempt) for attempt in self.attempts],
         }
 

@@ -41,11 +41,12 @@ class Judgement(Record):
     - `refused` says why nothing can make a request repeatable (a batch), None otherwise.
     - `vouched` is true if only the user's word makes the request repeatable.
     - `unknown` says why a request is none of the operations (a wrong bucket name), None if nothing more is known.
+    - `billed` is true if each execution costs money, and does nothing else: a call of a language model.
     """
 
     __slots__ = (
         "service", "operation", "safety", "conditions", "met", "repeatable", "maybe_done", "mutation", "session",
-        "refused", "vouched", "unknown",
+        "refused", "vouched", "unknown", "billed",
     )  # fmt: skip
 
     service: str
@@ -60,6 +61,7 @@ class Judgement(Record):
     refused: str | None
     vouched: bool
     unknown: str | None
+    billed: bool
 
     def __init__(
         self,
@@ -75,12 +77,20 @@ class Judgement(Record):
         refused: str | None = None,
         vouched: bool = False,
         unknown: str | None = None,
+        billed: bool = False,
     ) -> None:
         self._set(
             service=service, operation=operation, safety=safety, conditions=conditions, met=met, repeatable=repeatable,
             maybe_done=maybe_done, mutation=mutation, session=session, refused=refused,
-            vouched=vouched, unknown=unknown,
+            vouched=vouched, unknown=unknown, billed=billed,
         )  # fmt: skip
+
+    def may_cost(self, status: object = None) -> bool:
+        """Return whether an attempt that ended with this HTTP status may have cost money; one too many (429) did not.
+
+        None is a lost response.
+        """
+        return self.billed and status != 429
 
 
 class TableEntry(Record):

@@ -51,7 +51,7 @@ class Facts:
     - `kept`: the condition's value is an argument of the run, so it is the same in each attempt.
     - `span`: the seconds since the run began within which a key counts, and `until` when the next attempt may begin.
     - `drawn`: it creates something whose name looks as if it was drawn in the attempt.
-    - `safe`: it changes nothing, or leaves the same state.
+    - `safe`: it changes nothing, or leaves the same state. `billed`: it may have cost money.
     - `done`: it has succeeded, as an adapter knows.
     - `read_before`: it writes what the attempt has read before, as an adapter knows.
     - `automatic`: its key is one that an adapter made. It is used again only while the outcome is unknown.
@@ -73,7 +73,7 @@ class Facts:
     safe = False
     done = False
     read_before = False
-    automatic = False
+    automatic = billed = False
 
     def __init__(self, sent: Sent, what: str = "", cure: str = "") -> None:
         self._what = what
@@ -166,6 +166,7 @@ def http_facts(
     if api is not None:
         facts.not_sent = facts.not_sent or (status in api.not_executed and is_for_its_host(request))
     judgement = _judge(request, api, known) if sent.operation is None else _judge_by_sdk(*sent.operation)
+    facts.billed = judgement.may_cost(status)
     _read_condition(facts, judgement, _value_of(judgement.met, request), arguments)
     if facts.safe:
         return facts

@@ -198,11 +198,12 @@ def judge(evidence: Evidence, error: BaseException, context: "RunContext") -> Ju
 def _rule(row: Ruling, facts: Facts) -> Judgement:
     """Return the judgement of the row that fits a request."""
     if row.repeats:
-        return _MAYBE_DONE if row.maybe_done else _REPEATED
+        return _MAYBE_DONE if row.maybe_done else _BILLED if row.code == "safe" and facts.billed else _REPEATED
     return _forbid(row, facts)
 
 
 _REPEATED = Judgement("functions", None, Safety.ALWAYS, repeatable=True)
+_BILLED = _REPEATED.replace(billed=True)
 _MAYBE_DONE = Judgement("functions", None, Safety.ALWAYS, repeatable=True, maybe_done=(409, 412))
 
 
@@ -242,9 +243,7 @@ def judge_alone(error: BaseException) -> Judgement | None:
     if evidence is None:
         return None
     row, facts = _find_least_safe(evidence, error, Arguments(None, (), {}))
-    if row.repeats:
-        return (_MAYBE_DONE if row.maybe_done else _REPEATED).replace(operation=facts.what)
-    return _forbid(row, facts)
+    return _rule(row, facts).replace(operation=facts.what)
 
 
 def may_repeat(error: BaseException) -> bool:

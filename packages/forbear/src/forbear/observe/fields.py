@@ -23,6 +23,7 @@ def fields(event: Event) -> tuple[str, Fields]:
             "rule": report.text,
             "maybe_done": report.maybe_done,
             "vouched": report.vouched,
+            "billed": report.billed,
             "error": last.error,
             "text": last.text,
         }
@@ -41,7 +42,7 @@ def fields(event: Event) -> tuple[str, Fields]:
         return "attempt failed", values | {"error": event.name, "text": event.text}
     if isinstance(event, WouldStop):
         return "would stop", values | {"text": event.text}
-    values |= {name: True for name in ("maybe_done", "settled") if getattr(event, name)}
+    values |= {name: True for name in ("maybe_done", "settled", "billed") if getattr(event, name)}
     return "recovered", values
 
 

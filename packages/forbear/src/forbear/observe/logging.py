@@ -52,6 +52,7 @@ def _line(event: Scheduled | Recovered | GaveUp | WouldStop | BudgetDegraded | B
         if event.settled:
             line = f"settled after {show(event.elapsed)}: a read showed that an attempt before the last had worked"
         line += "; an earlier attempt may have worked" if event.maybe_done else ""
+        line += "; an earlier attempt may have been billed, too" if event.billed else ""
     elif isinstance(event, WouldStop):
         line = f'attempt {event.attempt} would be the last, but enforce is "warn": {event.text}'
     elif isinstance(event, BudgetDegraded):

@@ -31,6 +31,8 @@ class Failure:
     """The words that end what the note says of `maybe_done`."""
     vouched: bool = False
     """True if only the user's word allows a retry."""
+    billed: bool = False
+    """True if the attempt may have cost money."""
     harmless: bool = False
     """True if the attempt only read, so that it leaves nothing in doubt."""
     until: float | None = None
@@ -66,7 +68,7 @@ class DetailedFailure(Failure):
     It is slower to make. Functions, which fail more often than requests, do not need it.
     """
 
-    __slots__ = ("blocked", "details", "harmless", "hint", "maybe_done", "response", "until", "vouched")
+    __slots__ = ("billed", "blocked", "details", "harmless", "hint", "maybe_done", "response", "until", "vouched")
 
     def __init__(
         self,
@@ -95,4 +97,5 @@ class DetailedFailure(Failure):
         self.harmless = harmless
         self.details = details
         self.hint = ""
+        self.billed = False
         self.until: float | None = None

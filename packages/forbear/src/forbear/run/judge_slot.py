@@ -124,6 +124,7 @@ def unsafe_by_evidence(
         judgement = judge.judge(evidence, error, RunContext(run, function, args, kwargs, read))
         if judgement.repeatable:
             run.maybe_done = run.maybe_done or bool(judgement.maybe_done)
+            run.billed = run.billed or (run.attempt if judgement.billed else 0)
             return None
         from forbear.core.service import why_not
 

@@ -28,6 +28,7 @@ class RunState(Protocol):
     awaits: bool
     attempt: int
     maybe_done: bool
+    billed: int
     report: Report | None
 
     @property

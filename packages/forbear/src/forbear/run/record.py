@@ -43,7 +43,7 @@ class RunRecord(Grant):
 
     __slots__ = (
         "plan", "operation", "started", "subject", "attempt", "previous", "in_doubt", "vouched", "maybe_done",
-        "failures", "listeners", "report",
+        "billed", "failures", "listeners", "report",
     )  # fmt: skip
 
     plan: "RetryPlan"
@@ -58,6 +58,8 @@ class RunRecord(Grant):
     """True if only the user's word allowed a retry."""
     maybe_done: bool
     """True if an earlier attempt may have made what a later one is in conflict with."""
+    billed: int
+    """The number of the first failed attempt that may have cost money, 0 for none."""
     failures: "tuple[KeptFailure, ...]"
     listeners: "tuple[Listener, ...]"
     """The listeners, from the first failure on."""
@@ -79,6 +81,8 @@ class RunRecord(Grant):
         """Keep the failed attempt, and tell the listeners of it and of the retry after `delay` seconds."""
         if failure.vouched:
             self.vouched = True
+        if failure.billed:
+            self.billed = self.billed or self.attempt
         if not self.listeners:
             self.failures = with_failure(self.failures, self.attempt, failure, delay)
             return
@@ -92,7 +96,8 @@ class RunRecord(Grant):
         """Tell the listeners that the run has succeeded after failures."""
         elapsed = self.runtime.monotonic() - self.started
         attempts, maybe_done = self._attempts(elapsed), self.maybe_done and self.in_doubt
-        listeners.notify(self.listeners, Recovered(self.operation, self.attempt, elapsed, attempts, maybe_done))
+        recovered = Recovered(self.operation, self.attempt, elapsed, attempts, maybe_done, billed=self._is_billed)
+        listeners.notify(self.listeners, recovered)
 
     def notify_would_stop(self, why: str) -> None:
         """Tell the listeners why the run would stop, if the policy only warned."""
@@ -159,8 +164,14 @@ class RunRecord(Grant):
             None if subject is None else subject.resource,
             vouched=self.vouched,
             hint=failure.hint,
+            billed=self._is_billed,
         )
         return self.report
+
+    @property
+    def _is_billed(self) -> bool:
+        """True if an attempt was made after another one that may have cost money."""
+        return 0 < self.billed < self.attempt
 
     def event_of(self, failure: "Failure", text: str) -> Failed:
         """Return the event of a failed attempt; `text` is without secrets."""

@@ -73,7 +73,7 @@ class Run(RunRecord):
         self.previous: float | None = None
         self.in_doubt = False
         self.vouched = False
-        self.maybe_done = False
+        self.maybe_done, self.billed = False, 0
         self.failures: tuple[KeptFailure, ...] = ()  # many runs may wait at once: a list is bigger
         self.listeners: tuple[Listener, ...] = ()
         self.report: Report | None = None

@@ -67,7 +67,7 @@ def classify(operation: str, parameters: Mapping[str, Any]) -> Judgement:
     if pure and _is_set(extra):
         pure = is_mapping(extra) and classify(operation, extra).repeatable
     safety = Safety.ALWAYS if pure else Safety.NEVER
-    return Judgement(NAME, operation, safety, repeatable=pure, mutation=not pure)
+    return Judgement(NAME, operation, safety, repeatable=pure, mutation=not pure, billed=pure)
 
 
 def _is_set(value: object) -> bool:

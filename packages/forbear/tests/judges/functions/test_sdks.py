@@ -1,5 +1,7 @@
 """The SDKs of OpenAI and Anthropic in decorated functions: what they send is pure, unless something can act."""
 
+import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -9,8 +11,9 @@ import openai
 import pytest
 
 import forbear
+from forbear.events import Recovered
 from forbear.testing import virtual_time
-from forbear_testkit.clients.wire import Answer, Wire
+from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.evidence.forms import run_async
 
 POLICY = forbear.retry(on=Exception, attempts=3, timeout=None)
@@ -131,3 +134,79 @@ def test_async() -> None:
     with Wire(LOST) as wire, virtual_time(), pytest.raises(openai.APIConnectionError):
         run_async("decorated", POLICY, ask)
     assert len(wire.seen) == 3
+
+
+BILL = "an earlier attempt may have been billed, too"
+BROKEN = reply(500, b"{}", "Content-Type: application/json")
+BUSY = reply(429, b"{}", "Content-Type: application/json")
+GOOD = reply(200, b"{}", "Content-Type: application/json")
+
+
+def _create(client: Any) -> Any:
+    return client.chat.completions.create(**ASK)
+
+
+def _ask(by: str, policy: forbear.Policy, url: str) -> object:
+    """Ask a model, by the decorator or an installed client, sync or async."""
+    options: Any = {"api_key": "k", "base_url": f"{url}/v1", "max_retries": 0}
+    if not by.startswith("async"):
+        with openai.OpenAI(**options) as client:
+            if by == "adapter":
+                return forbear.install(client, policy).chat.completions.create(**ASK)
+            return policy.call(_create, client)
+
+    async def ask() -> object:
+        async with openai.AsyncOpenAI(**options) as client:
+            if by == "async adapter":
+                return await forbear.install(client, policy).chat.completions.create(**ASK)
+            return await policy.acall(_create, client)
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("by", ["decorator", "adapter", "async decorator", "async adapter"])
+@pytest.mark.parametrize(
+    ("answers", "billed"),
+    [
+        ((LOST, LOST), True),
+        ((BROKEN, BROKEN), True),
+        ((LOST, BUSY), True),
+        ((BUSY, BUSY), False),
+        ((BUSY, LOST), False),
+    ],
+    ids=["lost", "broken", "lost, then busy", "busy", "busy, then lost"],
+)
+def test_a_call_that_may_have_been_billed(by: str, answers: tuple[Answer, ...], billed: bool) -> None:
+    """The report says so in every form, if the call was repeated after an attempt that may have cost money."""
+    with Wire(*answers) as wire, virtual_time(), pytest.raises(openai.OpenAIError) as caught:
+        _ask(by, forbear.retry(forbear.transient, attempts=2), wire.url)
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert (len(wire.seen), report.count, report.billed, report.as_dict()["billed"]) == (2, 2, billed, billed)
+    for text in (report.note, report.as_text(), report._repr_html_()):
+        assert (BILL in text) is billed
+
+
+@pytest.mark.parametrize("by", ["decorator", "adapter", "async decorator", "async adapter"])
+@pytest.mark.parametrize(("answer", "billed"), [(LOST, True), (BUSY, False)])
+def test_the_log_says_what_may_have_been_billed(
+    by: str, answer: Answer, billed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A late success tells it by the event `Recovered`, and in the log."""
+    events = list[object]()
+    policy = forbear.retry(forbear.transient, attempts=2, on_event=events.append)
+    with Wire(answer, GOOD) as wire, virtual_time(), caplog.at_level(logging.INFO, "forbear"):
+        _ask(by, policy, wire.url)
+    (recovered,) = (event for event in events if isinstance(event, Recovered))
+    assert recovered.billed is billed
+    assert (BILL in caplog.text) is billed
+
+
+def test_explain_says_that_it_is_billed() -> None:
+    """The answer about an error of a model says that a repeat costs money."""
+    with Wire(LOST) as wire, openai.OpenAI(api_key="k", base_url=wire.url, max_retries=0) as client:
+        with pytest.raises(openai.APIConnectionError) as caught:
+            client.chat.completions.create(**ASK)
+        answer = forbear.explain(caught.value)
+    assert answer.repeatable
+    assert "each attempt may be billed" in str(answer)

@@ -312,6 +312,7 @@ class Exchange(RequestState):
             failure.unsafe = None
         if run.in_doubt or failure.verdict.kind is not Kind.NOT_EXECUTED:
             failure.until = self._until
+        failure.billed = failure.verdict.kind is not Kind.NOT_EXECUTED and judgement.may_cost(*failure.details[1:2])
         grant = run.after(failure)
         self._unexecuted = failure.verdict.kind is Kind.NOT_EXECUTED and not run.in_doubt
         if grant is not None and session is not None:
