@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from forbear.cli import doctor
@@ -48,6 +49,20 @@ def test_a_client_that_shows_nothing_is_reported(invoke: Invoke, monkeypatch: py
     done = invoke("doctor", "--check", "httpx")
     assert done.exit_code == 1
     assert " NO " in done.stdout
+
+
+def test_a_client_that_cannot_be_set_up_is_not_tried(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that has sent nothing is neither found nor missed; stderr says why, in one line."""
+
+    def set_up(port: int) -> None:
+        httpx.HTTPTransport(proxy=httpx.Proxy(f"gopher://127.0.0.1:{port}"))
+
+    monkeypatch.setitem(doctor._SENDERS, "httpx", set_up)
+    done = invoke("doctor", "--check", "--json", "httpx")
+    (client,) = json.loads(done.stdout)["clients"]
+    assert (done.exit_code, client["found"]) == (0, None)
+    assert len(done.stderr.splitlines()) == 1
+    assert "httpx was not tried, because it sent nothing: ValueError: " in done.stderr
 
 
 def test_a_request_of_another_name_does_not_count(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,16 +105,23 @@ def _print(clients: list[InstalledClient], found: dict[str, bool | None] | None)
 
 
 def _check(distribution: str) -> bool | None:
-    """Send a POST that gets no response, and return whether the error shows it; None for a client that is not tried."""
+    """Send a POST that gets no response, and return whether the error shows it.
+
+    None for a client that is not tried, or that cannot be set up: it has sent nothing that an error could show.
+    """
     send = _SENDERS.get(distribution)
     if send is None:
         return None
     method, resource = ("INCR", "") if distribution in ("redis", "valkey") else ("POST", _PATH)
     method = {"boto3": "sqs.SendMessage", "grpcio": "forbear.Doctor/Check"}.get(distribution, method)
-    with _losing_server() as port:
+    with _losing_server() as server:
         try:
-            send(port)
+            send(server.server_address[1])
         except Exception as error:
+            if not server.was_reached:
+                why = str(error).partition("\n")[0]
+                tell(f"{distribution} was not tried, because it sent nothing: {type(error).__name__}: {why}")
+                return None
             evidence = read(error)
             sent = () if evidence is None else evidence.requests
             return any(each.method == method and each.unread is None and resource in _show(each) for each in sent)
@@ -130,20 +137,28 @@ class _Lose(socketserver.BaseRequestHandler):
 
     def handle(self) -> None:
         """Read until a request comes; the server closes the connection afterwards."""
+        server: Any = self.server
+        server.was_reached = True
         self.request.settimeout(_TIMEOUT)
         while (got := self.request.recv(65_536)).startswith(b"*") and b"INCR" not in got:
             self.request.sendall(b"+OK\r\n" * f"\n{got.decode('latin-1')}".count("\n*"))
 
 
+class _LosingServer(socketserver.ThreadingTCPServer):
+    """A server that loses each request; `was_reached` is True once a client has connected."""
+
+    daemon_threads = True
+    was_reached = False
+
+
 @contextmanager
-def _losing_server() -> Generator[int]:
-    """Serve on loopback within the block, and yield the port."""
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Lose) as server:
-        server.daemon_threads = True
+def _losing_server() -> Generator[_LosingServer]:
+    """Serve on loopback within the block."""
+    with _LosingServer(("127.0.0.1", 0), _Lose) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         try:
-            yield server.server_address[1]
+            yield server
         finally:
             server.shutdown()
             thread.join()
