@@ -62,6 +62,12 @@ def test_importing_forbear_is_cheap() -> None:
     assert not loaded_by("forbear") & COSTLY
 
 
+def test_importing_forbear_loads_no_protocol() -> None:
+    """`import forbear` loads the layers that a decorated function needs, and nothing of HTTP or gRPC."""
+    layers = {name.split(".")[1] for name in loaded_by("forbear") if name.startswith("forbear.")}
+    assert layers == {"core", "observe", "policy", "run", "text"}
+
+
 @pytest.mark.parametrize("layer", CHEAP_LAYERS)
 def test_the_layers_below_are_cheap_to_import(layer: str) -> None:
     """No module of the lower layers loads a costly module, whether the package root imports it or not."""
