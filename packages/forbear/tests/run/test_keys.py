@@ -370,3 +370,13 @@ def test_an_automatic_key_stays_in_doubt() -> None:
         forbear.retry(OSError, attempts=3, backoff=forbear.Constant(0)).call(send)
     assert len(made) == 3
     assert len(set(made)) == 1
+
+
+def test_a_run_with_a_declared_key_is_forgotten() -> None:
+    """The key of a policy keeps no run: the table of keys does not grow with calls."""
+    run_keys.clear()  # no run is open here
+    keys._swept[:] = [64]
+    keyed = forbear.retry(OSError, key=str)
+    for number in range(200):
+        keyed.call(str, f"charge-{number:04}")
+    assert len(run_keys) <= 64

@@ -227,7 +227,7 @@ def declare(run: "RunState", value: object) -> None:
             "`key` must return a str, bytes or UUID of at least 8 characters, or an int of at least 10**9, because "
             f"shorter ones are equal by chance; got {check.shown(value)}"
         )
-    _keys_at(run.started).uses[text] = KeyUse(run.started, check.INFINITY)
+    _keys_at(run.started).uses[text] = KeyUse(check.INFINITY, check.INFINITY)  # the start itself would keep the run
 
 
 def _keys_of(path: "Path") -> RunKeys:
