@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import threading
 import weakref
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
@@ -203,3 +204,33 @@ def test_logs_of_calls_that_have_ended_are_dropped() -> None:
         return sum(each() is not None for each in logs)
 
     assert asyncio.run(main()) <= 3
+
+
+def test_threads_that_have_ended_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they have sent is asked for by nobody; the entries of threads that go on stay."""
+    monkeypatch.setattr(ledger, "_of_threads", dict[int, ledger.Entries]())
+    monkeypatch.setattr(ledger, "_swept", [4])
+    monkeypatch.setattr(ledger, "_FEW_THREADS", 4)
+    ledger.note_read("here")
+    began, go_on = threading.Barrier(4), threading.Event()
+
+    def wait() -> None:
+        ledger.note_read("waiting")
+        began.wait()
+        go_on.wait()
+
+    waiting = [threading.Thread(target=wait) for _ in range(3)]
+    for thread in waiting:
+        thread.start()
+    began.wait()
+    for _ in range(30):
+        ended = threading.Thread(target=ledger.note_read, args=("ended",))
+        ended.start()
+        ended.join()
+    alive = {threading.get_ident(), *(thread.ident for thread in waiting)}
+    kept = set(ledger._of_threads)
+    go_on.set()
+    for thread in waiting:
+        thread.join()
+    assert alive <= kept
+    assert len(kept) <= 2 * len(alive) + 1

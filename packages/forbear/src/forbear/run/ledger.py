@@ -12,6 +12,7 @@ An adapter that has no file here, as one for another client, uses the ledger so:
 3. The function of the entry returns the judgement of the table, as `judge_described` in `forbear.exchange.call`.
 """
 
+import sys
 from _thread import get_ident
 
 from forbear.core.decide import Reason, Stop
@@ -48,6 +49,9 @@ _SWEPT = 100
 """The entries of one place after which those that no open run needs are dropped."""
 _MOST = 1000
 _MOST_THREADS = 10_000
+_FEW_THREADS = 64
+_swept = [_FEW_THREADS]  # the number of threads at which the ended ones are dropped next
+_IS_OF_THREADS = get_ident.__module__ == "_thread"  # not where gevent has replaced it: then a greenlet has a number
 
 is_used = [False]
 """A list of one item: true once a function, a block or a cycle runs under a policy. Before, nobody could ask."""
@@ -198,6 +202,13 @@ def has_reads() -> bool:
 
 
 def _add_thread(thread: int) -> Entries:
+    """Return new entries for a thread; those of threads that have ended go now and then, with the requests in them."""
+    if len(_of_threads) >= _swept[0] and _IS_OF_THREADS:
+        alive = sys._current_frames()
+        for each in list(_of_threads):
+            if each not in alive:
+                _of_threads.pop(each, None)
+        _swept[0] = max(_FEW_THREADS, 2 * len(_of_threads))
     if len(_of_threads) >= _MOST_THREADS:
         del _of_threads[next(iter(_of_threads))]
     entries = _of_threads[thread] = Entries()
