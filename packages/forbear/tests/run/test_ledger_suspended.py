@@ -207,7 +207,7 @@ def test_logs_of_calls_that_have_ended_are_dropped() -> None:
 
 
 def test_threads_that_have_ended_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What they have sent is asked for by nobody; the entries of threads that go on stay."""
+    """Nobody asks for the requests of threads that have ended; the entries of threads that go on stay."""
     monkeypatch.setattr(ledger, "_of_threads", dict[int, ledger.Entries]())
     monkeypatch.setattr(ledger, "_swept", [4])
     monkeypatch.setattr(ledger, "_FEW_THREADS", 4)
