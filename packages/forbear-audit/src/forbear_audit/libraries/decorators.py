@@ -4,7 +4,7 @@ import ast
 import math
 from collections.abc import Callable
 
-from forbear_audit.libraries.errors import error_names, join_names
+from forbear_audit.libraries.errors import error_names, join_names, names_of_predicate
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import Limits, RetriedErrors, RetryPolicy, Wait, Waits, bounds, grows_to, seconds
 from forbear_audit.reading.scopes import from_package, keyword
@@ -42,6 +42,8 @@ def _tenacity_errors(module: Module, call: ast.Call) -> RetriedErrors:
         types = _calls_of(module, condition, "retry_if_exception_type")
         parts = [error_names(module, c.args[0]) if c.args else ALL for c in types]
         return RetriedErrors(join_names(parts), condition)
+    if isinstance(condition, ast.Call) and names and names[0] == "retry_if_exception" and condition.args:
+        return RetriedErrors(names_of_predicate(module, condition.args[0]), condition, has_predicate=True)
     return RetriedErrors(None, condition)
 
 
@@ -170,6 +172,8 @@ def _read_retrying(module: Module, call: ast.Call) -> RetryPolicy:
         waits = Waits(kind, jitter, longest, node)
     if keyword(call, "retry_on_exception") is None and keyword(call, "retry_on_result") is None:
         errors = RetriedErrors(ALL, call)
+    elif (chosen := keyword(call, "retry_on_exception")) is not None:
+        errors = RetriedErrors(names_of_predicate(module, chosen), chosen, has_predicate=True)
     return RetryPolicy("retrying", limits, waits, errors)
 
 

@@ -1,10 +1,12 @@
 """Error types in code, and what their names mean: which prove that nothing was done, and which no attempt cures."""
 
 import ast
+from collections.abc import Iterator
 from typing import Final
 
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import ACCESS_ERRORS, CONFLICT_ERRORS, REFUSALS
+from forbear_audit.reading.scopes import keyword
 
 _CONNECT: Final = frozenset({
     "httpx.ConnectError", "httpx.ConnectTimeout", "httpx.PoolTimeout", "requests.ConnectTimeout",
@@ -64,12 +66,73 @@ INTERRUPTS: Final = frozenset({
 
 def error_names(module: Module, expr: ast.expr | None) -> tuple[str, ...] | None:
     """Return the dotted names of an error type or of a tuple of them, None if they cannot be read."""
+    if isinstance(expr, ast.Name):
+        expr = _default_of(module, expr) or expr
     expr = module.value(expr) if not (isinstance(expr, ast.Name) and module.name_of(expr).startswith(".")) else expr
     if isinstance(expr, (ast.Tuple, ast.List, ast.Set)):
         names = [module.name_of(item) for item in expr.elts]
         return tuple(names) if all(names) else None
     name = module.name_of(expr)
     return (name,) if name else None
+
+
+def _default_of(module: Module, name: ast.Name) -> ast.expr | None:
+    """Return the default of the parameter that a name is, None if a call of this module passes another value."""
+    for function in module.ancestors(name):
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        given = [*function.args.posonlyargs, *function.args.args]
+        defaults = dict(zip([one.arg for one in reversed(given)], reversed(function.args.defaults), strict=False))
+        defaults |= {
+            one.arg: value
+            for one, value in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+            if value is not None
+        }
+        names = [one.arg for one in given]
+        if name.id in names or name.id in defaults:
+            place = names.index(name.id) if name.id in names else len(names)
+            calls = [call for call in module.calls if module.name_of(call.func).rpartition(".")[2] == function.name]
+            is_passed = any(len(call.args) > place or keyword(call, name.id) is not None for call in calls)
+            return None if is_passed else defaults.get(name.id)
+    return None
+
+
+def names_of_predicate(module: Module, expr: ast.expr | None) -> tuple[str, ...] | None:
+    """Return the errors for which a function of this module says True whatever they hold: `return isinstance(e, T)`.
+
+    None if it is not known, or names none. What depends on a status is left to whoever reads the conditions.
+    """
+    expr = module.value(expr)
+    function = module.top.get(expr.id) if isinstance(expr, ast.Name) else None
+    if isinstance(expr, ast.Lambda):
+        answers = [expr.body]
+    elif isinstance(function, ast.FunctionDef):
+        answers = [*_find_answers(function)]
+    else:
+        return None
+    parts = [part for each in answers for part in _find_alternatives(each)]
+    tests = [part for part in parts if isinstance(part, ast.Call) and ast.unparse(part.func) == "isinstance"]
+    kinds = [test.args[1] for test in tests if len(test.args) == 2]
+    return join_names([error_names(module, kind) for kind in kinds]) if kinds else None
+
+
+def _find_answers(function: ast.FunctionDef) -> Iterator[ast.expr]:
+    """Yield what a function returns, and the conditions under which it returns True."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield node.value
+        elif isinstance(node, ast.If) and isinstance(node.body[0], ast.Return):
+            value = node.body[0].value
+            if isinstance(value, ast.Constant) and value.value is True:
+                yield node.test
+
+
+def _find_alternatives(expr: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(expr, ast.BoolOp) and isinstance(expr.op, ast.Or):
+        for value in expr.values:
+            yield from _find_alternatives(value)
+    else:
+        yield expr
 
 
 def join_names(parts: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
