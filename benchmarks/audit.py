@@ -40,20 +40,21 @@ def table() -> list[str]:
     ]
 
 
-def recall_table() -> list[str]:
+def recall_table(place: Path = recall.RECALL) -> list[str]:
     """The table of the snippets that were labelled before the rules were changed, a line for each measured rule."""
+    known = samples(place)
     with TemporaryDirectory() as folder:
-        halves = [measure([s for s in samples() if s.is_open is is_open], Path(folder)) for is_open in (True, False)]
+        halves = [measure([s for s in known if s.is_open is is_open], Path(folder)) for is_open in (True, False)]
     return [
         "| rule | agreement | open half: labels | precision | recall | set aside: labels | precision | recall |",
         "|---|---|---|---|---|---|---|---|",
-        *(_recall_row(rule, [half[rule] for half in halves]) for rule in MEASURED),
+        *(_recall_row(rule, [half[rule] for half in halves], place) for rule in MEASURED),
     ]
 
 
-def _recall_row(rule: str, halves: list[Score]) -> str:
+def _recall_row(rule: str, halves: list[Score], place: Path) -> str:
     cells = [cell for half in halves for cell in _cells(half)]
-    return "| " + " | ".join([rule, _percent(recall.agreement(rule)), *cells]) + " |"
+    return "| " + " | ".join([rule, _percent(recall.agreement(rule, place)), *cells]) + " |"
 
 
 def judged(sample: str) -> dict[str, tuple[int, int]]:
@@ -81,4 +82,4 @@ def real_table() -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join([*table(), "", *recall_table(), "", *real_table()]))
+    print("\n".join([*table(), "", *recall_table(), "", *recall_table(recall.FRESH), "", *real_table()]))

@@ -75,3 +75,21 @@ _SESSION: Any = botocore.session.get_session()
 def test_a_key_counts_if_it_is_made_outside(key: str, *, reported: bool) -> None:
     """A key that each attempt makes anew makes nothing safe."""
     assert is_reported(f"stripe.Refund.create(idempotency_key={key})", "import uuid") is reported
+
+
+@pytest.mark.parametrize(
+    ("before", "call", "is_unsafe"),
+    [
+        ("from shop_pb2_grpc import ShopStub\nstub = ShopStub(channel)", "stub.PlaceOrder(key)", True),
+        ("from shop_pb2_grpc import ShopStub\nstub = ShopStub(channel)", "stub.GetOrder(key)", False),
+        ("from shop_pb2_grpc import ShopStub\nstub = ShopStub(channel)", "stub.DeleteOrder(key)", False),
+        ("import http.client\nconn = http.client.HTTPSConnection('x')", "conn.request('POST', '/orders', key)", True),
+        ("import http.client\nconn = http.client.HTTPSConnection('x')", "conn.request('GET', '/orders')", False),
+        ("from shop import make\nhttp = make()", "http.post('https://api.example.com/orders', json=key)", True),
+        ("ctx = {}", "ctx['http'].post('https://api.example.com/orders', json=key)", True),
+        ("ctx = {}", "ctx['queue'].post('https://api.example.com/orders', json=key)", False),
+    ],
+)
+def test_calls_of_stubs_connections_and_kept_clients(before: str, call: str, is_unsafe: bool) -> None:
+    """RPCs of unknown services count by their verbs, and a client by its name where nobody knows what made it."""
+    assert is_reported(call, before) is is_unsafe

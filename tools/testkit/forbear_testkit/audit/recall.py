@@ -2,6 +2,7 @@
 
 A label has the rules that a snippet breaks, of MEASURED; `~RULE` is one that may be reported or not. A line
 `# -- path` begins a file of a package. One half is open, and the rules are corrected by it; the other only measures.
+Those in FRESH were written by somebody who knew no rule, and labelled by two who saw no finding. The shops are open.
 """
 
 import random
@@ -16,6 +17,7 @@ from forbear_testkit.audit.corpus import FOLDER, LABELS, Score, kappa
 
 EVERY = AuditSettings(select=tuple(RULES))
 RECALL = FOLDER.with_name("recall")
+FRESH = FOLDER.with_name("fresh")
 SEED = "forbear recall 1"
 MEASURED = ("UNSAFE", "NESTED", "UNBOUNDED", "FIXED", "STATE", "LOST-CAUSE", "OUTER-KEY")
 _SNIPPET = re.compile(r"^# %% ([\w-]+): (.*)\n((?:(?!# %% ).*\n?)*)", re.MULTILINE)
@@ -43,10 +45,10 @@ class Sample:
         return {(finding.rule, finding.severity) for reading in readings for finding in reading.findings}
 
 
-def samples() -> list[Sample]:
-    """Return all snippets; those of each kind are halved by a seed."""
+def samples(folder: Path = RECALL) -> list[Sample]:
+    """Return all snippets of a folder; those of each kind are halved by a seed, but for the fresh ones."""
     result: list[Sample] = []
-    for file in sorted(RECALL.glob("*.txt")):
+    for file in sorted(folder.glob("*.txt")):
         found = _SNIPPET.findall(file.read_text(encoding="utf-8"))
         order = [*range(len(found))]
         random.Random(f"{SEED} {file.stem}").shuffle(order)
@@ -56,7 +58,8 @@ def samples() -> list[Sample]:
             unclear = frozenset(word[1:] for word in words if word.startswith("~"))
             rules = frozenset(word for word in words if not word.startswith("~"))
             files = dict(_FILE.findall(code)) or {"main.py": code}
-            result.append(Sample(file.stem, name, rules, unclear, files, index in opened))
+            is_open = file.stem == "shops" if folder == FRESH else index in opened
+            result.append(Sample(file.stem, name, rules, unclear, files, is_open))
     return result
 
 
@@ -72,14 +75,15 @@ def measure(chosen: list[Sample], folder: Path) -> dict[str, Score]:
     return scores
 
 
-def agreement(rule: str) -> float | None:
-    """Return the agreement (Cohen's kappa) with somebody who labelled 60 of the snippets without seeing their labels.
+def agreement(rule: str, folder: Path = RECALL) -> float | None:
+    """Return the agreement (Cohen's kappa) with somebody who labelled snippets without seeing their labels.
 
-    What one of the two called unclear is left out. None if neither has the rule in a label.
+    They are 60 of those in RECALL, and all fresh ones. What one of the two called unclear is left out. None if neither
+    has the rule in a label.
     """
-    known = {sample.name: sample for sample in samples()}
+    known = {sample.name: sample for sample in samples(folder)}
     pairs: list[tuple[bool, bool]] = []
-    for line in (LABELS / "recall.txt").read_text(encoding="utf-8").splitlines():
+    for line in (LABELS / f"{folder.name}.txt").read_text(encoding="utf-8").splitlines():
         name, _, labels = line.partition(": ")
         sample, words = known[name], {*labels.split()}
         if rule not in sample.unclear and f"~{rule}" not in words:

@@ -26,10 +26,11 @@ from forbear_audit.reading.scopes import keyword, parameters
 
 LIBRARIES = (
     "requests", "httpx", "httpx2", "aiohttp", "niquests", "urllib3", "aiohttp_retry", "google.auth.transport.requests",
-    "requests_toolbelt",
+    "requests_toolbelt", "http.client",
 )  # fmt: skip
 _CLIENTS = (
     "Session", "Client", "AsyncClient", "ClientSession", "PoolManager", "RetryClient", "AuthorizedSession", "session",
+    "HTTPConnection", "HTTPSConnection",
 )  # fmt: skip
 _VERBS = ("get", "post", "put", "patch", "delete", "head", "options")
 _OPTIONS = frozenset({"json", "data", "headers", "timeout", "files", "params", "content", "auth", "verify"})
@@ -83,13 +84,15 @@ def _is_client(module: Module, call: ast.Call) -> bool:
     if module.name_of(owner) in LIBRARIES:
         return True
     value = module.value(owner)
-    if isinstance(value, ast.Call):
-        return _makes_client(module.name_of(value.func))
+    if isinstance(value, ast.Call) and _makes_client(module.name_of(value.func)):
+        return True
     if isinstance(value, ast.Name):
         note = annotation(module, value)
         if note:
             return _makes_client(note)
     name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
+    if isinstance(owner, ast.Subscript):
+        name = str(module.constant(owner.slice))
     uses_http = any(full.partition(".")[0] in LIBRARIES for full in module.imports.values())
     return uses_http and bool(HTTP_CLIENTS.search(name)) and any(item.arg in _OPTIONS for item in call.keywords)
 

@@ -15,7 +15,7 @@ from forbear.verdicts import Safety
 from forbear_audit.libraries import keys
 from forbear_audit.libraries.http import annotation
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import ACTING_METHODS, NAMED_THINGS
+from forbear_audit.reading.patterns import ACTING_METHODS, HARMLESS_RPCS, NAMED_THINGS
 from forbear_audit.reading.scopes import from_package
 
 _ORIGINS = {
@@ -44,6 +44,9 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
     if service is not None:
         return _judge_aws(module, call, service, region)
     method = call.func.attr
+    stub = maker(module, call.func.value).rpartition(".")[2]
+    if stub.endswith("Stub") and method[:1].isupper():
+        return None if HARMLESS_RPCS.search(method) else (f"the RPC {method}()", _TWICE)
     if not (ACTING_METHODS.search(method) or method in _SENDS_MAIL):
         return None
     dotted = maker(module, call.func.value) or module.name_of(call.func)

@@ -81,6 +81,6 @@ def read_repeated_code(module: Module, call: ast.Call, position: int) -> Repeate
     if function is not None and home is module:
         return RepeatedCode(function.body, function, by_call=True)
     is_known = function is not None or (
-        isinstance(given, (ast.Name, ast.Attribute)) and "." in module.name_of(given)[1:]
+        isinstance(given, ast.Attribute) or (isinstance(given, ast.Name) and "." in module.name_of(given)[1:])
     )
     return RepeatedCode([ast.copy_location(ast.Expr(sent), call)], by_call=True) if is_known else None
