@@ -1,6 +1,7 @@
 """Processes that import nothing from the current folder, which may hold code of others."""
 
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from types import SimpleNamespace
@@ -8,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from forbear.cli.kit import processes
-from forbear.cli.kit.processes import can_be_safe, safe_path
+from forbear.cli.kit.processes import can_be_safe, end, safe_path, submit_to, worker_pool
 
 NAME = "PYTHONSAFEPATH"
 
@@ -68,3 +69,13 @@ def test_threads_leave_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatch
     with ThreadPoolExecutor(2) as threads:
         assert {count for seen in threads.map(block, range(2)) for count in seen} == {1}
     assert NAME not in os.environ
+
+
+def test_nothing_of_a_pool_is_left_at_its_end() -> None:
+    """Its thread is gone, too: it closes pipes to which the interpreter writes at its end."""
+    before = {*threading.enumerate()}
+    pool = worker_pool(1, "fork")
+    submit_to(pool, os.getpid).result()
+    assert {*threading.enumerate()} - before
+    end(pool)
+    assert {*threading.enumerate()} <= before

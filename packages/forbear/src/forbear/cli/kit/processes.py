@@ -14,6 +14,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _NAME = "PYTHONSAFEPATH"
+_PATIENCE = 5.0  # seconds in which the thread of a pool sees that its processes have ended
 _locks: dict[str, threading.Lock] = {}
 
 
@@ -65,6 +66,9 @@ def submit_to(pool: ProcessPoolExecutor, function: Callable[P, T], *args: P.args
 def end(pool: ProcessPoolExecutor) -> None:
     """End a pool and its processes at once: nothing that they still do is needed."""
     processes = [*(pool._processes or {}).values()]  # Python 3.14 has a method for this
+    manager: threading.Thread | None = getattr(pool, "_executor_manager_thread", None)
     pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:
         process.terminate()
+    if manager is not None:  # it could close its pipe just when the interpreter, at its end, writes to that
+        manager.join(_PATIENCE)
