@@ -6,7 +6,6 @@ from typing import Final
 
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import ACCESS_ERRORS, CONFLICT_ERRORS, REFUSALS
-from forbear_audit.reading.scopes import keyword
 
 _CONNECT: Final = frozenset({
     "httpx.ConnectError", "httpx.ConnectTimeout", "httpx.PoolTimeout", "requests.ConnectTimeout",
@@ -90,11 +89,21 @@ def _default_of(module: Module, name: ast.Name) -> ast.expr | None:
         }
         names = [one.arg for one in given]
         if name.id in names or name.id in defaults:
-            place = names.index(name.id) if name.id in names else len(names)
-            calls = [call for call in module.calls if module.name_of(call.func).rpartition(".")[2] == function.name]
-            is_passed = any(len(call.args) > place or keyword(call, name.id) is not None for call in calls)
+            most, keywords = module.keep(_find_passed_arguments).get(function.name, (0, frozenset[str]()))
+            is_passed = name.id in keywords or (name.id in names and names.index(name.id) < most)
             return None if is_passed else defaults.get(name.id)
     return None
+
+
+def _find_passed_arguments(module: Module) -> dict[str, tuple[int, frozenset[str]]]:
+    """Return what the calls of a module pass, by the last name of the function: most positions, and all keywords."""
+    found = dict[str, tuple[int, frozenset[str]]]()
+    for call in module.calls:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        most, keywords = found.get(name, (0, frozenset[str]()))
+        new = {option.arg for option in call.keywords if option.arg is not None} - keywords
+        found[name] = max(most, len(call.args)), keywords | new if new else keywords
+    return found
 
 
 def names_of_predicate(module: Module, expr: ast.expr | None) -> tuple[str, ...] | None:

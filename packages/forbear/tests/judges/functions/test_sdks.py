@@ -177,7 +177,7 @@ def _ask(by: str, policy: forbear.Policy, url: str) -> object:
     ids=["lost", "broken", "lost, then busy", "busy", "busy, then lost"],
 )
 def test_a_call_that_may_have_been_billed(by: str, answers: tuple[Answer, ...], billed: bool) -> None:
-    """The report says so in every form, if the call was repeated after an attempt that may have cost money."""
+    """Every form of the report says `billed` if an attempt before the last may have cost money."""
     with Wire(*answers) as wire, virtual_time(), pytest.raises(openai.OpenAIError) as caught:
         _ask(by, forbear.retry(forbear.transient, attempts=2), wire.url)
     report = forbear.report(caught.value)

@@ -20,7 +20,7 @@ _ABSOLUTE = frozenset({
 
 
 def read_sendmail(look: Look, trace: "TracebackType") -> None:
-    """Read a message that is sent. A server takes it at the end of DATA, not before, and says so if it refuses it."""
+    """Read a message that is sent. A server takes or refuses it at the end of DATA, not before."""
     unsent = ("smtplib", "data") not in frames_below(trace)
     look.add(id(trace.tb_frame), Sent("smtplib", "named", "smtp.sendmail", NamedCall("smtp.sendmail", {})))
     look.prove(True if unsent else None)
