@@ -1,13 +1,21 @@
 """Arguments of the run: the values that are equal in each attempt, and names that look drawn."""
 
+import asyncio
+import os
 import uuid
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
+import requests
 
+import forbear
 from forbear.judges.arguments import Arguments
+from forbear.testing import virtual_time
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
+LOST, OK = Answer(end="close"), reply(200, b"{}")
 KEY = "order-4711-2026"
 UUID = uuid.UUID("0f8fad5b-d9cb-469f-a165-70867728950e")
 
@@ -41,9 +49,15 @@ def test_k8_no_code_of_the_user_runs() -> None:
     assert not Arguments(None, (Lying(KEY),), {}).keep(KEY)
 
 
+def make_reader() -> Callable[[], str]:
+    """Return a function that reads a cell whose owner has ended."""
+    key = KEY
+    return lambda: key
+
+
 def test_k8_cells() -> None:
-    """K8: a cell counts, unless the function itself stores to it."""
-    fixed, changing = KEY, "changing-0001"
+    """K8: a cell counts if its owner waits, and neither the function nor another one within the owner stores to it."""
+    fixed, changing, drawn = KEY, "changing-0001", "drawn-0000001"
 
     def reads() -> str:
         return fixed
@@ -53,8 +67,61 @@ def test_k8_cells() -> None:
         changing = "changing-0002"
         return changing
 
+    def draws() -> None:
+        def draw() -> None:
+            nonlocal drawn
+            drawn = "drawn-0000002"
+
+        draw()
+
+    def calls() -> str:
+        draws()
+        return drawn
+
+    def shadows() -> Callable[[], None]:
+        fixed = ""
+
+        def stores() -> None:
+            nonlocal fixed
+            fixed += "another variable"
+
+        return stores
+
     assert Arguments(reads, (), {}).keep(KEY)
     assert not Arguments(rebinds, (), {}).keep("changing-0001")
+    assert not Arguments(calls, (), {}).keep("drawn-0000001")
+    assert not Arguments(make_reader(), (), {}).keep(KEY)
+    assert callable(shadows)
+
+
+def test_k8_a_key_of_the_function_around() -> None:
+    """K8: a variable of a function that waits is the same in each attempt, unless a helper there stores to it."""
+    fixed, drawn = "charge-4711", ""
+
+    def draw() -> None:
+        nonlocal drawn
+        drawn = os.urandom(8).hex()
+
+    def pay_drawn() -> object:
+        draw()
+        return post(wire, drawn)
+
+    async def pay() -> object:
+        return post(wire, fixed)
+
+    def post(wire: Wire, key: str) -> object:
+        return requests.post(wire.url, headers={"Idempotency-Key": key}, timeout=5)
+
+    with Wire(LOST, OK, LOST, OK, LOST) as wire, virtual_time():
+        api = forbear.Api(wire.url, key=forbear.IdempotencyKey("Idempotency-Key", hours=24))
+        policy = forbear.retry(on=OSError, apis=[api])
+        policy.call(lambda: post(wire, fixed))
+        asyncio.run(policy.acall(pay))
+        assert {seen.header("idempotency-key") for seen in wire.seen} == {fixed}
+        assert len(wire.seen) == 4
+        with pytest.raises(requests.ConnectionError):
+            policy.call(pay_drawn)
+        assert len(wire.seen) == 5
 
 
 class Order:
@@ -93,3 +160,15 @@ def test_objects() -> None:
     assert Arguments(order.work, (), {}).hold_object(id(here))
     assert Arguments(test_objects, (), {}).hold_object(id(CONNECTION))
     assert not Arguments(None, (), {}).hold_object(id(here))
+
+
+def test_objects_in_cells() -> None:
+    """A connection in a cell may be older than the function, also if some function stores to the cell."""
+    connection: object = object()
+
+    def reconnects() -> object:
+        nonlocal connection
+        connection = connection or object()
+        return connection
+
+    assert Arguments(reconnects, (), {}).hold_object(id(connection))

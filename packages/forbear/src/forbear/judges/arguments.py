@@ -1,15 +1,16 @@
 """`Arguments`: what a run's function was called with, to tell what is the same in each attempt from what is new."""
 
 import re
-from itertools import islice
-from types import FunctionType, MethodType
+import sys
+from itertools import chain, islice
+from types import CodeType, FunctionType, MethodType
 
 from forbear.core.check import is_mapping, lasting_text
 from forbear.run.open_runs import keys_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from forbear.run.judge_slot import RunContext
@@ -21,14 +22,14 @@ _DRAWN = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a
 
 
 class Arguments:
-    """The arguments of a run: those of the call, of a partial, and the cells of the function that it never rebinds.
+    """The arguments of a run: those of the call, of a partial, and the cells of the function that nobody rebinds.
 
     `keys` are the run's own: those of `run_key`, and the value of the policy's `key`. Only exact texts, bytes and UUIDs
     of at least 8 characters, and numbers from 10^9 on are compared, by their text. So no code of the user runs, and
     nothing is equal by chance.
     """
 
-    __slots__ = ("_args", "_function", "_globals", "_keys", "_known", "_kwargs")
+    __slots__ = ("_args", "_cells", "_function", "_globals", "_keys", "_known", "_kwargs")
 
     def __init__(
         self, function: "Any", args: "tuple[Any, ...]", kwargs: "Mapping[str, Any]", keys: tuple[str, ...] = ()
@@ -36,6 +37,7 @@ class Arguments:
         self._function, self._args, self._kwargs, self._keys = function, args, kwargs, keys
         self._known: list[Any] | None = None
         self._globals: dict[str, Any] = {}
+        self._cells: dict[str, Any] = {}
 
     @property
     def _values(self) -> "list[Any]":
@@ -56,8 +58,8 @@ class Arguments:
             else:
                 break
         if type(function) is FunctionType:
-            values += _cells(function)
-            self._globals = function.__globals__
+            self._globals, self._cells = function.__globals__, _cells(function)
+            values += _list_fixed(function, self._cells)
         return values
 
     @classmethod
@@ -75,20 +77,22 @@ class Arguments:
         drawn = _DRAWN.findall(text[:65536])
         if not drawn:
             return False
-        known = " ".join(_plain_text(each) for each in self._deep())
+        known = " ".join(_plain_text(each) for each in _deep(self._values))
         return any(each not in known for each in drawn)
 
     def hold_object(self, identity: int) -> bool:
-        """Return whether the object with this id is an argument, an attribute or item of one, or a global variable."""
-        return any(id(each) == identity for each in (*self._deep(), *self._globals.values()))
+        """Return whether the object with this id is an argument or in a cell, held by one, or a global variable."""
+        held = chain(_deep(self._values), _deep(self._cells.values()), tuple(self._globals.values()))
+        return any(id(each) == identity for each in held)
 
-    def _deep(self) -> "Iterator[Any]":
-        """Yield the arguments, and what they hold: items of exact built-in containers, attributes of instances."""
-        for value in self._values:
-            yield value
-            held: Any = value if type(value) in _CONTAINERS else _attributes(value)
-            items: Any = held.values() if is_mapping(held) else held
-            yield from islice(items, _MOST)
+
+def _deep(values: "Iterable[Any]") -> "Iterator[Any]":
+    """Yield values, and what they hold: items of exact built-in containers, attributes of instances."""
+    for value in values:
+        yield value
+        held: Any = value if type(value) in _CONTAINERS else _attributes(value)
+        items: Any = held.values() if is_mapping(held) else held
+        yield from tuple(islice(items, _MOST))  # at once: another thread may change them
 
 
 def _attributes(value: object) -> "dict[str, Any]":
@@ -103,19 +107,10 @@ def _plain_text(value: object) -> str:
     return value if type(value) is str else lasting_text(value) or ""
 
 
-def _cells(function: "Any") -> "list[Any]":
-    """Return the values of the cells that no code of the function stores to."""
-    from dis import get_instructions  # few failures get here
-
-    if not function.__closure__:
-        return []
-    stored = {
-        instruction.argval
-        for instruction in get_instructions(function.__code__)
-        if instruction.opname in ("STORE_DEREF", "DELETE_DEREF")
-    }
-    cells = zip(function.__code__.co_freevars, function.__closure__, strict=True)
-    return [cell.cell_contents for name, cell in cells if name not in stored and _is_filled(cell)]
+def _cells(function: "Any") -> "dict[str, Any]":
+    """Return the values of the cells that are filled, by their names."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    return {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
 
 
 def _is_filled(cell: "Any") -> bool:
@@ -124,3 +119,35 @@ def _is_filled(cell: "Any") -> bool:
     except ValueError:
         return False
     return True
+
+
+def _list_fixed(function: "Any", cells: "dict[str, Any]") -> "list[Any]":
+    """Return the values of the cells that nobody stores to while the function runs.
+
+    Any function that shares a cell could, such as a helper that draws a key. They all lie within the function that owns
+    the cell. It is known if it is on the stack, and then it waits and stores nothing itself.
+    """
+    fixed: list[Any] = []
+    frame = sys._getframe() if cells else None
+    while frame is not None:
+        for name in cells.keys() & set(frame.f_code.co_cellvars):
+            sharing = list(_codes_sharing(frame.f_code, name))
+            if any(code is function.__code__ for code in sharing) and not any(_stores(code, name) for code in sharing):
+                fixed.append(cells[name])
+        frame = frame.f_back
+    return fixed
+
+
+def _codes_sharing(code: "CodeType", name: str) -> "Iterator[CodeType]":
+    """Yield the code of each function within `code` that shares its variable of this name."""
+    for inner in code.co_consts:
+        if type(inner) is CodeType and name in inner.co_freevars:
+            yield inner
+            yield from _codes_sharing(inner, name)
+
+
+def _stores(code: "CodeType", name: str) -> bool:
+    from dis import get_instructions  # few failures get here
+
+    stores = (each for each in get_instructions(code) if each.opname in ("STORE_DEREF", "DELETE_DEREF"))
+    return any(each.argval == name for each in stores)
