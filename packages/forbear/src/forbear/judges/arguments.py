@@ -92,7 +92,8 @@ def _deep(values: "Iterable[Any]") -> "Iterator[Any]":
         yield value
         held: Any = value if type(value) in _CONTAINERS else _attributes(value)
         items: Any = held.values() if is_mapping(held) else held
-        yield from tuple(islice(items, _MOST))  # at once: another thread may change them
+        kept: tuple[Any, ...] = tuple(islice(items, _MOST))  # at once: another thread may change them
+        yield from kept
 
 
 def _attributes(value: object) -> "dict[str, Any]":
