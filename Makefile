@@ -88,9 +88,10 @@ test: $(DEV) ## run the tests
 check: lint types layers coverage test ## everything CI asks for
 
 .PHONY: lint
-lint: $(DEV) ## ruff: rules and formatting; plain English; reference pages up to date; .github and CITATION.cff
+lint: $(DEV) ## ruff: rules and formatting; our own audit; plain English; reference pages up to date; .github and CITATION.cff
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
+	@$(BIN)/forbear audit --select all --fail-on note packages/*/src
 	@$(PY) -m docs.generate --check
 	@$(PY) tools/plain_english.py --hard $(PROSE)
 	@$(SCHEMA).github-workflows .github/workflows/*.yml
@@ -158,7 +159,7 @@ unasync: $(DEV) ## make the sync modules from the async ones
 
 .PHONY: soak
 soak: $(DEV) $(SITE) ## the tests marked soak too, with many more generated examples
-	@HYPOTHESIS_PROFILE=soak $(PY) -m pytest -n auto --dist loadfile -m "soak or not soak" -o faulthandler_timeout=7200
+	@HYPOTHESIS_PROFILE=soak $(PY) -m pytest -n auto --dist loadfile -m "soak or not soak" -o hang_timeout=7200
 	@$(MAKE) houses
 	@$(MAKE) sdist-test
 	@$(MAKE) lowest
@@ -206,7 +207,7 @@ pythons: $(DEV) ## the tests on every Python of this machine, 3.11 to 3.14; with
 
 .PHONY: waits
 waits: $(DEV) ## measure how long the export targets wait, and write the tables in docs/export.md
-	@FORBEAR_WAITS=write $(PY) -m pytest -m soak tests/docs/test_measured_waits.py -o faulthandler_timeout=7200
+	@FORBEAR_WAITS=write $(PY) -m pytest -m soak tests/docs/test_measured_waits.py -o hang_timeout=7200
 	@$(PY) -m docs.generate
 
 .PHONY: sdk-repeats

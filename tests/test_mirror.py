@@ -3,6 +3,7 @@
 import re
 import tomllib
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,13 +29,17 @@ def paths_of_tests(package: str) -> set[str]:
 
 def mirrors(test: str, module: str) -> bool:
     """Return whether this file is the mirror of this module, or in a folder that is: its tests, if they are many."""
+    return test.startswith(starts_of_tests(module))
+
+
+@cache
+def starts_of_tests(module: str) -> tuple[str, ...]:
+    """Return how the paths of a module's test files begin."""
     is_package = module.endswith("/__init__.py")
     place = re.sub(r"(^|/)_+", r"\1", module.removesuffix(".py").removesuffix("/__init__"))
-    if not is_package and test.startswith(f"{place}/"):
-        return True
     folder, slash, name = place.rpartition("/")
     start = f"{folder}{slash}test_{name}"
-    return test == f"{start}.py" or test.startswith(f"{start}_")
+    return (f"{start}.py", f"{start}_") if is_package else (f"{start}.py", f"{start}_", f"{place}/")
 
 
 def stands_in_table(package: str, test: str) -> bool:
@@ -60,10 +65,11 @@ def test_every_module_has_a_test_file(package: str) -> None:
 @EACH_PACKAGE
 def test_no_test_file_has_the_name_of_a_module_that_is_gone(package: str) -> None:
     """A test file is the mirror of a module, or the table says what it tests."""
+    known = modules(package)
     stale = {
         test
         for test in paths_of_tests(package)
-        if not stands_in_table(package, test) and not any(mirrors(test, module) for module in modules(package))
+        if not any(mirrors(test, module) for module in known) and not stands_in_table(package, test)
     }
     assert stale == set()
 
@@ -71,13 +77,14 @@ def test_no_test_file_has_the_name_of_a_module_that_is_gone(package: str) -> Non
 @EACH_PACKAGE
 def test_the_table_names_what_exists(package: str) -> None:
     """Each pattern of the table matches a test file or a module, and each row has a reason."""
+    tests_there, modules_there = paths_of_tests(package), modules(package)
     for tests, row in TABLE[package].items():
         is_elsewhere = tests.startswith("/") and (ROOT / tests[1:]).is_file()
-        assert is_elsewhere or any(fnmatch(test, tests) for test in paths_of_tests(package)), tests
+        assert is_elsewhere or any(fnmatch(test, tests) for test in tests_there), tests
         assert row["why"], tests
         assert row.keys() <= {"of", "why"}, tests
         for pattern in row.get("of", "").split():
-            assert any(fnmatch(module, pattern) for module in modules(package)), f"{tests}: {pattern}"
+            assert any(fnmatch(module, pattern) for module in modules_there), f"{tests}: {pattern}"
 
 
 PAGES = sorted(path for folder in (".", "docs", "packages/*") for path in ROOT.glob(f"{folder}/*.md"))

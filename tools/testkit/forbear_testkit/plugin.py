@@ -1,5 +1,6 @@
 """Rules for every test: the hypothesis profiles, the async backend, and that nothing leaves loopback."""
 
+import faulthandler
 import gc
 import ipaddress
 import itertools
@@ -13,9 +14,11 @@ from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import walk_packages
+from time import monotonic
 from typing import Any
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import HealthCheck, settings
 
 from forbear_testkit import certificates
@@ -96,8 +99,34 @@ def _leave_out_of_collections() -> None:
     gc.freeze()
 
 
+class _Watch:
+    """Ends a process whose test hangs, with the stacks of all threads.
+
+    pytest's own timer is set again for each test, which takes as long as many a test. This one is set again after
+    a tenth of its time.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._seconds = float(config.getini("hang_timeout"))
+        self._set_at = float("-inf")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        now = monotonic()
+        if now - self._set_at > self._seconds / 10:
+            self._set_at = now
+            faulthandler.dump_traceback_later(
+                self._seconds, file=item.config.stash[fault_handler_stderr_fd_key], exit=True
+            )
+        return (yield)
+
+    def pytest_sessionfinish(self) -> None:
+        faulthandler.cancel_dump_traceback_later()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Know the setting of anyio's plugin where anyio is not installed: few of the tests need it."""
+    parser.addini("hang_timeout", "seconds after which a test that hangs ends its process", default="300")
     if find_spec("anyio") is None:
         parser.addini("anyio_mode", "as in anyio")
 
@@ -110,7 +139,8 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Know what holds for several processes, where there may be some."""
+    """Watch for tests that hang, and know what holds for several processes, where there may be some."""
+    config.pluginmanager.register(_Watch(config))
     if config.pluginmanager.hasplugin("xdist"):
         import_module("forbear_testkit.workers").register(config)
 
