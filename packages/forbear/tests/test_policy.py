@@ -187,6 +187,9 @@ def test_retry_and_limits_agree() -> None:
 
 
 REPEATABLE = "`repeatable` must be True, False or None (functions yes, requests by their tables), got 'never'"
+SAFE = (
+    '`safe` must hold patterns such as "POST https://api.example.com/search", or names of commands, RPCs and operations'
+)
 ON_TYPES = "`on` must list subclasses of Exception, got {}, which ends programs or tasks"
 
 
@@ -232,6 +235,15 @@ ON_TYPES = "`on` must list subclasses of Exception, got {}, which ends programs 
         ),
         ({"on_result": 5}, TypeError, "`on_result` must be callable or None, got 5"),
         ({"on_event": "log"}, TypeError, "`on_event` must be callable or None, got 'log'"),
+        *(
+            ({"safe": wrong}, error, f"{SAFE}, got {wrong!r}")
+            for wrong, error in (
+                (True, TypeError),
+                (["INCR", 7], TypeError),
+                ("POST /x", ValueError),
+                ("*", ValueError),
+            )
+        ),
         ({"budget": 10}, TypeError, "`budget` must be a forbear.budgets.Budget or None, got 10"),
         ({"max_retry_after": -1}, ValueError, "`max_retry_after` must be zero or more and finite, got -1"),
         ({"repeatable": "never"}, TypeError, REPEATABLE),

@@ -164,8 +164,20 @@ def facts_of(
         facts.refused = sent.protocol == "grpc" and is_refused(error)
     else:
         facts = _BY_PROTOCOL[sent.protocol](sent, error, arguments)
-    facts.vouched = (bool(sent.method) and sent.method in safe) or _is_vouched(sent.subject, safe, errors)
+    facts.vouched = _is_named(sent, safe) or _is_vouched(sent.subject, safe, errors)
     return facts
+
+
+def _is_named(sent: Sent, safe: tuple[str, ...]) -> bool:
+    """Return whether `safe` names a call, as the adapters of Redis and gRPC take names, too."""
+    if not safe or not sent.method:
+        return False
+    if sent.protocol == "redis" and sent.unread is None:
+        from forbear.services.redis.vouch import names_of
+
+        return not names_of(sent.method, sent.subject[0][0]).isdisjoint(text.upper() for text in safe)
+    name = sent.method.removeprefix("/")
+    return not {name, f"/{name}", f"/{name.partition('/')[0]}/*"}.isdisjoint(safe)
 
 
 def _is_vouched(call: object, safe: tuple[str, ...], errors: tuple[BaseException, ...]) -> bool:

@@ -192,19 +192,27 @@ def check_choice(name: str, value: "Any") -> "Any":
     return value
 
 
+_VOUCHES = 'patterns such as "POST https://api.example.com/search", or names of commands, RPCs and operations'
+"""What `safe` may hold, as its errors say."""
+
+
 def check_safe(name: str, value: "Any") -> "Any":
     """Return what the user vouches for, as a tuple of texts; patterns of requests are checked."""
     if value == ():
         return value
-    listed: list[Any] = [value] if isinstance(value, str) else list(value)
+    listed: list[Any] = [value] if isinstance(value, str) else list(value) if hasattr(value, "__iter__") else []
     if not listed or not all(isinstance(text, str) and text for text in listed):
-        raise TypeError(
-            f'`{name}` must hold patterns such as "POST https://api.example.com/search", or names of commands, RPCs '
-            f"and operations, got {value!r}"
-        )
-    from forbear.http.patterns import patterns  # only for those who vouch
+        raise TypeError(f"`{name}` must hold {_VOUCHES}, got {value!r}")
+    from re import fullmatch  # only those who vouch get here
+
+    from forbear.core.service import OperationSet
+    from forbear.http.patterns import patterns
 
     patterns([text for text in listed if "://" in text], name)
+    names = [text for text in listed if "://" not in text and not isinstance(text, OperationSet)]
+    wrong = [text for text in names if not fullmatch(r"/?[\w.]+/(\w+|\*)|[\w.-]+( [\w-]+)?", text)]
+    if wrong:
+        raise ValueError(f"`{name}` must hold {_VOUCHES}, got {wrong[0]!r}")
     return tuple(listed)
 
 

@@ -127,10 +127,19 @@ def test_commands_of_asyncio(server: str) -> None:
         assert plain.get("asyncio") == b"1"
 
 
-def test_the_users_word_for_a_command(server: str) -> None:
-    """`safe="INCRBY"`, the name in the note, lets the command be repeated."""
+@pytest.mark.parametrize(("safe", "amount"), [("INCRBY", 1), ("INCRBY", 2), ("incr", 1)])
+def test_the_users_word_for_a_command(server: str, safe: str, amount: int) -> None:
+    """`safe="INCRBY"`, the name in the note, lets the command be repeated; INCR covers what `incr` sends."""
     with Proxy(server, Loser(b"INCR")) as proxy, client(redis, proxy.port) as connection, virtual_time():
-        assert POLICY.with_changes(safe="INCRBY").call(connection.incr, "vouched") == 2
+        assert POLICY.with_changes(safe=safe).call(connection.incr, f"{safe} {amount}", amount) == 2 * amount
+
+
+def test_the_users_word_for_another_command(server: str) -> None:
+    """INCR does not cover an increment by 2."""
+    policy = POLICY.with_changes(safe=["INCR", "DECR"])
+    lost = pytest.raises(redis.ConnectionError)
+    with Proxy(server, Loser(b"INCR")) as proxy, client(redis, proxy.port) as connection, lost:
+        policy.call(connection.incr, "other", 2)
 
 
 def test_a_refusal_of_redis(server: str) -> None:
@@ -219,7 +228,8 @@ def test_rpcs() -> None:
     with running() as server, grpc.insecure_channel(server.target) as channel, virtual_time():
         for name, safe, executed in (
             ("/t.T/Say", (), 1),
-            ("/t.T/Say", "t.T/Say", 2),
+            ("/t.T/Say", "/t.U/*", 1),
+            *(("/t.T/Say", name, 2) for name in ("t.T/Say", "/t.T/Say", "/t.T/*")),
             ("/google.iam.admin.v1.IAM/GetServiceAccount", (), 2),
             ("/shop.v1.Orders/Cancel", (), 2),  # by its annotation
         ):

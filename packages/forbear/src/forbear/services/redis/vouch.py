@@ -29,6 +29,7 @@ _ADDS = frozenset({"a second message", "appends twice", "counts twice", "one cop
 _BY_ONE = {"INCRBY": "INCR", "DECRBY": "DECR"}
 """The commands by which the libraries' `incr()` and `decr()` send another one."""
 
+_PLAIN = (int, str, bytes)
 _SIMILAR = 0.75
 
 
@@ -62,6 +63,12 @@ def option_for(judgement: CommandJudgement, command: Command) -> str | None:
     return None if not name or name in _OF_TRANSACTIONS else f'safe="{name}"'
 
 
+def names_of(name: str, command: Command) -> set[str]:
+    """Return the names by which the user may vouch for a known command: INCR also covers INCRBY with an amount of 1."""
+    by_one = name in _BY_ONE and len(command) == 3 and type(command[2]) in _PLAIN and octets(command[2]) == b"1"
+    return {name, _BY_ONE[name]} if by_one else {name}
+
+
 def _check_name(text: object) -> str:
     """Return a name in upper case with single spaces; TypeError or ValueError for a wrong one."""
     if not isinstance(text, str):
@@ -91,15 +98,11 @@ def _check_name(text: object) -> str:
 
 
 def _names(judgement: CommandJudgement, command: Command) -> set[str]:
-    """Return the names by which the user may vouch for a command: INCR also covers INCRBY with an amount of 1."""
-    name = judgement.operation
-    if name is None:
+    """Return the names by which the user may vouch for a command, known or not."""
+    if judgement.operation is None:
         words = [_text(keyword(word)) for word in command[:2] if isinstance(word, str | bytes)]
         return {" ".join(words[:count]) for count in (1, 2)}
-    names = {name}
-    if name in _BY_ONE and len(command) == 3 and octets(command[2]) == b"1":
-        names.add(_BY_ONE[name])
-    return names
+    return names_of(judgement.operation, command)
 
 
 def _text(word: bytes) -> str:
