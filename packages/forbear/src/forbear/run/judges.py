@@ -193,7 +193,7 @@ def check_choice(name: str, value: "Any") -> "Any":
 
 
 _VOUCHES = 'patterns such as "POST https://api.example.com/search", or names of commands, RPCs and operations'
-"""What `safe` may hold, as its errors say."""
+"""The values of `safe`, as errors name them."""
 
 
 def check_safe(name: str, value: "Any") -> "Any":
