@@ -99,11 +99,13 @@ class RetriedHttp:
         self.inner, self.options, self.host = http, options, host
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # a copy asks for them before it has the real one
+            raise AttributeError(name)
         return getattr(self.inner, name)
 
     def request(self, uri: str, method: str = "GET", body: Any = None, headers: Any = None, **more: Any) -> Any:
         """Send a request; return the last response and its content, or raise the last error."""
-        more["connection_type"] = _Tls if uri.startswith("https:") else _Plain
+        more["connection_type"] = _Tls if urlsplit(uri).scheme == "https" else _Plain
         if is_off():
             return self.inner.request(uri, method, body=body, headers=headers, **more)
         port = DiscoveryPort(self, uri, method, body, headers, more)
@@ -204,6 +206,10 @@ class DiscoveryPort(Sender[_Answered]):
 
     def _send(self, uri: str, body: Any, headers: dict[str, str]) -> _Answered:
         _answered.set(False)
+        connections: dict[str, Any] = getattr(self._http.inner, "connections", {})
+        for place, connection in list(connections.items()):
+            if not isinstance(connection, _Connection):  # one of httplib2's own, which sends again in secret
+                connections.pop(place).close()
         return _Answered(*self._http.inner.request(uri, self._method, body=body, headers=dict(headers), **self._more))
 
     def verdict(self, error: Exception) -> Verdict:
@@ -257,6 +263,5 @@ def install(
         judge = known.get(method_id) or Discovered(method_id)
         return RetriedHttp(http, chosen.replace(service=judge), host)
 
-    made.close()  # connections of httplib2's own, which send again in secret
     made._requestBuilder = partial(RetriedRequest, wrap)
     return service

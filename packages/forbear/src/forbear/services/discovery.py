@@ -40,7 +40,7 @@ class Discovered(Rfc9110):
 
     def classify(self, request: Request) -> Judgement:
         """Return the judgement on a request of the method."""
-        if "/batch" in request.target.partition("?")[0]:
+        if request.headers.get("content-type", "").startswith("multipart/mixed"):
             return Judgement(_NAME, None, Safety.NEVER, refused="it is a batch, of which a part may have been executed")
         return self._judge(request, super().classify(request)).replace(operation=self.method_id)
 

@@ -5,6 +5,7 @@ import json
 import socket
 import ssl
 from collections.abc import Callable, Iterator
+from copy import copy
 from http.client import HTTPException, IncompleteRead
 from select import select
 from typing import Any
@@ -220,6 +221,18 @@ def test_a_connection_that_the_server_has_closed() -> None:
         assert (len(wire.seen), wire.connections) == (2, 2)
 
 
+def test_a_connection_of_another_client() -> None:
+    """A connection that httplib2 itself has opened would send a message again in secret; another one is opened."""
+    sent = reply(200, b"{}", "Content-Type: application/json")
+    http = httplib2.Http()
+    with Wire(sent, Answer(end="close"), sent) as wire, install(build("gmail", f"{wire.url}/")) as gmail:
+        http.request(f"{wire.url}/other")
+        with pytest.raises(ConnectionError):
+            CALLS["gmail.users.messages.send"][1](gmail).execute(http=http)
+        assert [seen.method for seen in wire.seen] == ["GET", "POST"]
+    http.close()
+
+
 @pytest.mark.parametrize("method", ["execute", "next_chunk"])
 def test_num_retries_are_refused(services: dict[str, Any], server: Server, method: str) -> None:
     """Two layers of retries would multiply."""
@@ -257,6 +270,14 @@ def test_a_batch_is_sent_once(server: Server, services: dict[str, Any]) -> None:
     with virtual_time(), pytest.raises(HttpError):
         batch.execute()
     assert server.executed == [("POST", "/batch/drive/v3")]
+
+
+def test_a_name_that_begins_like_a_batch(server: Server, services: dict[str, Any]) -> None:
+    """A read of it is no batch."""
+    server.fail(BUSY)
+    with virtual_time():
+        services["calendar"].events().get(calendarId="c", eventId="batch1").execute()
+    assert len(server.executed) == 2
 
 
 def media(size: int = 600_000, chunk: int = 262_144) -> Any:
@@ -315,6 +336,7 @@ def test_another_http(server: Server, services: dict[str, Any]) -> None:
         request.execute(http=other)
     assert len(server.executed) == 2
     other.close()
+    assert copy(request.http).inner is request.http.inner
 
 
 def test_vouched(server: Server) -> None:

@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
+import requests
 
 import forbear
 from forbear.events import Reason
 from forbear.testing import virtual_time
 from forbear_testkit.clients.listen import listening
+from forbear_testkit.clients.wire import Wire, reply
 from forbear_testkit.evidence.brokers import Amqp, Kafka
 from forbear_testkit.evidence.forms import FORMS
 from forbear_testkit.lazily import Library
@@ -213,5 +216,32 @@ def test_a_channel_that_is_closed() -> None:
         channel.connection.close()
         with pytest.raises(pika.exceptions.AMQPError) as caught:
             POLICY.call(channel.basic_publish, "", "orders", b"order")
-    assert "after 3 attempts" in str(caught.value.__notes__)
+        assert "after 3 attempts" in str(caught.value.__notes__)
+        with pytest.raises(pika.exceptions.AMQPError) as caught:  # an end shows nothing of the messages before it
+            POLICY.call(channel.close)
+        assert "after 1 attempt" in str(caught.value.__notes__)
     assert server.executed == []
+
+
+@pytest.mark.parametrize("client", ["requests", "httpx"])
+def test_a_message_that_is_published_within_a_request(client: str) -> None:
+    """A read does not hide the message that its hook publishes."""
+    server = Amqp()
+
+    def hook(response: Any, **_: object) -> None:
+        response.close()
+        with connect(port) as connection:
+            publish(connection.channel())
+
+    def work() -> None:
+        if client == "requests":
+            requests.get(wire.url, hooks={"response": hook}, timeout=5)
+        else:
+            with httpx.Client(event_hooks={"response": [hook]}) as session:
+                session.get(wire.url)
+
+    lost = pytest.raises(pika.exceptions.AMQPError)
+    with Wire(reply(200), reply(200)) as wire, listening(server.talk) as port, virtual_time(), lost as caught:
+        POLICY.call(work)
+    assert "pika.basic_publish may have been executed" in str(caught.value.__notes__)
+    assert server.executed == ["basic.publish"]

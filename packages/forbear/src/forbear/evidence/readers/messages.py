@@ -12,11 +12,13 @@ if TYPE_CHECKING:
 _BEGIN_DATA = 354
 _PRODUCER = "kafka.producer.kafka"
 
-_ABSOLUTE = frozenset({
+_HARMLESS = frozenset({
     "_create_connection", "basic_qos", "channel", "confirm_delivery", "exchange_bind", "exchange_declare",
     "exchange_unbind", "queue_bind", "queue_declare", "queue_unbind", "tx_select",
 })  # fmt: skip
 """The methods of pika that leave the same state if they are called twice, or concern a connection that is lost."""
+_ENDS = frozenset({"close", "consume", "process_data_events", "start_consuming"})
+"""The methods of pika after much else was sent: that the channel is closed now says nothing of that."""
 
 
 def read_sendmail(look: Look, trace: "TracebackType") -> None:
@@ -35,9 +37,7 @@ def read_data(look: Look, trace: "TracebackType") -> None:
 
 def read_goodbye(look: Look, trace: "TracebackType") -> None:
     """Read the end of a session, which shows nothing of the messages before it."""
-    if look.current is None:
-        unread = "the end of a session does not show its messages"
-        look.add(id(trace.tb_frame), Sent("smtplib", "named", "", unread=unread))
+    look.add(id(trace.tb_frame), Sent("smtplib", "named", "", unread="the end of a session does not show its messages"))
 
 
 def read_produced(look: Look, trace: "TracebackType") -> None:
@@ -71,16 +71,16 @@ def read_consumer(look: Look, trace: "TracebackType") -> None:
 
 def read_channel(look: Look, trace: "TracebackType") -> None:
     """Read a method of a blocking connection or channel of pika; a channel that is closed sends nothing."""
-    name = look.names(trace).get("queue", "none") if trace.tb_frame.f_code.co_name == "queue_declare" else "none"
-    safe = trace.tb_frame.f_code.co_name in _ABSOLUTE and name != ""  # the server would draw a name
-    unsent = ("pika.channel", "_raise_if_not_open") in frames_below(trace)
-    _add_named(look, trace, "pika", "pika", safe=safe, unsent=unsent)
+    method = trace.tb_frame.f_code.co_name
+    draws = method == "queue_declare" and look.names(trace).get("queue") == ""  # the server draws the name
+    unsent = method not in _ENDS and ("pika.channel", "_raise_if_not_open") in frames_below(trace)
+    _add_named(look, trace, "pika", "pika", safe=method in _HARMLESS and not draws, unsent=unsent)
 
 
 def _add_named(
     look: Look, trace: "TracebackType", client: str, prefix: str, *, safe: bool = False, unsent: bool | None = None
 ) -> None:
-    """Add a call by the name of its method; the outermost one counts."""
-    if look.current is None:
+    """Add a call by the name of its method. A safe one within another says nothing new."""
+    if look.current is None or not safe:
         call = NamedCall(f"{prefix}.{trace.tb_frame.f_code.co_name}", {"safe": safe})
         look.add(id(trace.tb_frame), Sent(client, "named", call.name, call, unsent=unsent))
