@@ -56,6 +56,16 @@ def test_paths(service: str, target: str, expected: bool) -> None:
     assert not is_read(service, target, method="PATCH")
 
 
+def test_puts_of_elasticsearch() -> None:
+    """A bulk may create documents, by PUT, too; what must not exist yet is in conflict with itself."""
+    put = {
+        target: SERVICES["elasticsearch"].classify(Request("PUT", "api.example.com", target, {}, b"{}"))
+        for target in ("/_bulk", "/logs/_bulk?refresh", "/logs/_create/1", "/logs/_doc/1")
+    }
+    assert [each.repeatable for each in put.values()] == [False, False, True, True]
+    assert [409 in each.maybe_done for each in put.values()] == [False, False, True, False]
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [

@@ -72,8 +72,8 @@ async def _niquests(method: str, url: str) -> object:
 
 
 def _urllib3(method: str, url: str) -> object:
-    with urllib3.PoolManager(timeout=TIMEOUT, retries=urllib3.Retry(3, connect=0, read=0)) as pool:
-        return pool.request(method, url, body=_bytes(method)).data
+    with urllib3.PoolManager(timeout=TIMEOUT) as pool:  # a redirect takes the retries of the request, not the pool's
+        return pool.request(method, url, body=_bytes(method), retries=urllib3.Retry(3, connect=0, read=0)).data
 
 
 def _urllib(method: str, url: str) -> object:

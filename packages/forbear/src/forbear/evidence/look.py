@@ -27,9 +27,10 @@ class Look:
     - `operations` has what SDKs called: the address of the server, the name, and the parameters that decide.
     - `top` is the outermost entry of the traceback that is read.
     - `serves` is True within the frames that send the current request: what they send over HTTP is that request.
+    - `service` is the service whose client sends what is found in this traceback, None if no such client does.
     """
 
-    __slots__ = ("_opened", "current", "links", "operations", "sent", "serves", "top")
+    __slots__ = ("_opened", "current", "links", "operations", "sent", "serves", "service", "top")
 
     def __init__(self) -> None:
         self.sent: dict[int, Sent] = {}
@@ -38,6 +39,7 @@ class Look:
         self.operations: list[tuple[str, str, dict[str, Any]]] = []
         self.top: TracebackType | None = None
         self.serves = False
+        self.service: str | None = None
         self._opened: list[dict[str, Any]] = []
 
     def knows(
@@ -59,6 +61,7 @@ class Look:
         known.hop = known.hop or hop
         known.unsent = unsent if known.unsent is None else known.unsent
         known.status = status if known.status is None else known.status
+        known.service = known.service or self.service
         if enter:
             self.current = key
         return known.unread is None
@@ -71,6 +74,7 @@ class Look:
         if self.serves and sent.protocol == "http":
             self.prove(sent.unsent)
             return
+        sent.service = sent.service or self.service
         known = self.sent.get(key)
         is_read = self.knows(key, hop=sent.hop, unsent=sent.unsent, status=sent.status, enter=enter)
         if known is None:

@@ -30,6 +30,7 @@ class Sent:
     - `unread` says why the request could not be read, None if it was.
     - `unsent` is True if the error proves that no byte of it reached a server, False if one may have, None if no error
       says anything about it, which counts as False.
+    - `service` is the service whose own client sent it, None for other clients.
     - `operation` is the SDK's own name of the request and the parameters that decide about it, None without an SDK.
     - `hop` is True for a request that was answered by a redirect; one of UNEXECUTED has executed nothing.
     - `status` is the HTTP status of its response, None without one.
@@ -39,7 +40,8 @@ class Sent:
     """
 
     __slots__ = (
-        "client", "hop", "method", "operation", "protocol", "status", "subject", "unread", "unsent", "watched",
+        "client", "hop", "method", "operation", "protocol", "service", "status", "subject", "unread", "unsent",
+        "watched",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +64,7 @@ class Sent:
         self.unsent = unsent
         self.hop = hop
         self.status = status
+        self.service: str | None = None
         self.operation: tuple[str, dict[str, Any]] | None = None
         self.watched = False
 

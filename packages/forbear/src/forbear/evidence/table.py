@@ -35,7 +35,9 @@ _SDK_MODULES = (
     "openai.resources.audio.transcriptions",
     "openai.resources.audio.translations",
     "openai.resources.audio.speech",
+    "openai.resources.chat.completions",
     "anthropic.resources.messages.messages",
+    "anthropic.resources.messages",
     "anthropic.resources.beta.messages.messages",
 )
 
@@ -162,6 +164,19 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     "sdk:operation": {
         ("create", "parse", "generate", "edit", "create_variation", "count_tokens"): _SDK_MODULES,
     },
+    "sdk:exchange": {
+        ("perform_request", "_perform_request"): (
+            "elasticsearch._sync.client._base",
+            "elasticsearch._async.client._base",
+            *(f"elastic_transport._node._http_{each}" for each in ("urllib3", "requests", "aiohttp", "httpx")),
+            *(f"opensearchpy.connection.http_{each}" for each in ("urllib3", "requests", "async")),
+            "opensearchpy._async.http_aiohttp",
+        ),
+        ("api_call",): ("slack_sdk.web.base_client", "slack_sdk.web.async_base_client"),
+        ("call_api", "call"): ("kubernetes.client.api_client",),
+        ("request",): ("kubernetes.client.rest",),
+        ("request", "request_async"): ("stripe._api_requestor", "stripe.api_requestor"),
+    },
     "sdk:discovery": {("execute",): ("googleapiclient.http",)},
     "sdk:rpc": {("__call__",): ("grpc._channel",)},
     "sdk:rpc_stream": {("__next__", "result", "_next"): ("grpc._channel",)},
@@ -186,7 +201,10 @@ ATTRIBUTES: "dict[str, dict[str, str]]" = {
         "httpx2": "httpx:answered",
         "requests": "requests:answered",
         "niquests": "requests:answered",
+        "azure": "sdk:response",
+        "slack_sdk": "sdk:response",
     },
+    "uri": {"*": "sdk:uri"},
     "_response": {"requests": "requests:answered", "niquests": "requests:answered"},
     "request_info": {"aiohttp": "aiohttp:answered"},
     "operation_name": {"*": "sdk:answered"},

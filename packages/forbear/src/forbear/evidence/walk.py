@@ -71,7 +71,7 @@ def _read_frames(trace: "TracebackType | None", look: Look, top: "TracebackType 
     look.current, look.top = None, top
     for number, entry, name in found:
         _read_frame(look, entry, name, is_beyond=length - number > MOST_FRAMES)
-    look.serves = False
+    look.serves, look.service = False, None
     return look
 
 

@@ -165,7 +165,7 @@ def http_facts(
     api = next((each for each in apis if each.is_for(request.origin)), None)
     if api is not None:
         facts.not_sent = facts.not_sent or (status in api.not_executed and is_for_its_host(request))
-    judgement = _judge(request, api, known) if sent.operation is None else _judge_by_sdk(*sent.operation)
+    judgement = _judge(request, api, known, sent.service) if sent.operation is None else _judge_by_sdk(*sent.operation)
     facts.billed = judgement.may_cost(status)
     _read_condition(facts, judgement, _value_of(judgement.met, request), arguments)
     if facts.safe:
@@ -205,13 +205,13 @@ def _read_key(facts: Facts, request: Request, honoured: "IdempotencyKey | None",
                 facts.kept = arguments.keep(request.headers[name])
 
 
-def _judge(request: Request, api: "Api | None", known: Judgement | None) -> Judgement:
-    """Return the judgement on a request by its service, if none is known."""
+def _judge(request: Request, api: "Api | None", known: Judgement | None, of_client: str | None) -> Judgement:
+    """Return the judgement on a request by its service, if none is known; `of_client` is that of its own client."""
     from forbear.services import registry
     from forbear.services.rfc9110 import RFC9110
 
     service: HttpService = registry.find(request.host, request.target.partition("?")[0]) or RFC9110
-    named = None if api is None else api.find_service(request.target.partition("?")[0])
+    named = (None if api is None else api.find_service(request.target.partition("?")[0])) or of_client
     if named is not None:
         service = registry.service(named)  # type: ignore[assignment]
     judgement = known or service.classify(request)

@@ -77,6 +77,8 @@ class ReadsByPost(Record):
         read = None
         if request.method == "POST" and not method_overrides(request.headers):
             read = self.find(request)
+        if self.name == "elasticsearch" and request.method == "PUT":
+            return _judge_put(request)
         if read is None:
             return RFC9110.classify(request)
         return Judgement(self.name, read, Safety.ALWAYS, repeatable=True, mutation=False)
@@ -99,6 +101,18 @@ def _find_search(request: Request) -> str | None:
     if not is_read or "scroll" in query or (segments[-1] == "_query" and len(segments) > 1):
         return None
     return segments[-1]
+
+
+def _judge_put(request: Request) -> Judgement:
+    """Return the judgement on a PUT to a search engine: `_bulk` may create, and `_create` is in conflict with itself.
+
+    Elasticsearch takes both methods for these, and its client sends PUT.
+    """
+    segments, _ = _split(request)
+    judgement = RFC9110.classify(request)
+    if segments[-1] == "_bulk":
+        return judgement.replace(safety=Safety.NEVER, repeatable=False)
+    return judgement.replace(maybe_done=(409,)) if segments[-2:-1] == ["_create"] else judgement
 
 
 def _find_slack(request: Request) -> str | None:

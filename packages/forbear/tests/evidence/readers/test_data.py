@@ -128,12 +128,12 @@ def dynamodb(port: int) -> Any:
 
 def test_e3_a_call_of_aws(mute: int, nobody: int) -> None:
     """E3: an error of the connection names no operation, but the variables of the call do."""
-    (sent,) = shown(lambda: dynamodb(mute).get_item(TableName="t", Key={"k": {"S": "1"}}))
+    (sent,) = shown(lambda: dynamodb(mute).get_item(TableName="orders", Key={"k": {"S": "1"}}))
     call = sent.subject
     assert isinstance(call, AwsCall)
     assert (call.operation, call.model.name, sent.unsent is True) == ("dynamodb.GetItem", "GetItem", False)
-    assert call.parameters["TableName"] == "t"
-    (sent,) = shown(lambda: dynamodb(nobody).get_item(TableName="t", Key={"k": {"S": "1"}}))
+    assert call.parameters["TableName"] == "orders"
+    (sent,) = shown(lambda: dynamodb(nobody).get_item(TableName="orders", Key={"k": {"S": "1"}}))
     assert (sent.method, sent.unsent) == ("dynamodb.GetItem", True)
 
 
@@ -185,7 +185,7 @@ def test_a_statement_of_sqlalchemy() -> None:
 
 def test_e2_a_commit_of_sqlalchemy() -> None:
     """E2: at COMMIT there is no statement; the frames show it."""
-    engine = sqlalchemy.create_engine("sqlite://")
+    engine = sqlalchemy.create_engine("sqlite://", future=True)  # as in 2.0 by default
     with engine.begin() as connection:
         connection.exec_driver_sql("create table p (id integer primary key)")
         connection.exec_driver_sql("create table c (p integer references p(id) deferrable initially deferred)")

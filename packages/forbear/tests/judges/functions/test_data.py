@@ -166,18 +166,18 @@ def aws(service: str, url: str) -> Any:
 
 KEY = {"k": {"S": "1"}}
 CALLS: dict[str, tuple[str, Callable[[Any], object], bool]] = {
-    "GetItem": ("dynamodb", lambda c: c.get_item(TableName="t", Key=KEY), True),
-    "Query": ("dynamodb", lambda c: c.query(TableName="t", KeyConditionExpression="k = :k"), True),
-    "PutItem": ("dynamodb", lambda c: c.put_item(TableName="t", Item=KEY), True),
+    "GetItem": ("dynamodb", lambda c: c.get_item(TableName="orders", Key=KEY), True),
+    "Query": ("dynamodb", lambda c: c.query(TableName="orders", KeyConditionExpression="k = :k"), True),
+    "PutItem": ("dynamodb", lambda c: c.put_item(TableName="orders", Item=KEY), True),
     "PutItem that must not exist": (
         "dynamodb",
-        lambda c: c.put_item(TableName="t", Item=KEY, ConditionExpression="attribute_not_exists(k)"),
+        lambda c: c.put_item(TableName="orders", Item=KEY, ConditionExpression="attribute_not_exists(k)"),
         True,
     ),
     "K9 PutItem under a drawn id": (
         "dynamodb",
         lambda c: c.put_item(
-            TableName="t",
+            TableName="orders",
             Item={"k": {"S": "0f8fad5b-d9cb-469f-a165-70867728950e"}},
             ConditionExpression="attribute_not_exists(k)",
         ),
@@ -186,14 +186,14 @@ CALLS: dict[str, tuple[str, Callable[[Any], object], bool]] = {
     "PutItem under a version": (
         "dynamodb",
         lambda c: c.put_item(
-            TableName="t", Item=KEY, ConditionExpression="v = :v", ExpressionAttributeValues={":v": {"N": "1"}}
+            TableName="orders", Item=KEY, ConditionExpression="v = :v", ExpressionAttributeValues={":v": {"N": "1"}}
         ),
         False,
     ),
     "V2 UpdateItem": (
         "dynamodb",
         lambda c: c.update_item(
-            TableName="t", Key=KEY, UpdateExpression="ADD n :v", ExpressionAttributeValues={":v": {"N": "1"}}
+            TableName="orders", Key=KEY, UpdateExpression="ADD n :v", ExpressionAttributeValues={":v": {"N": "1"}}
         ),
         False,
     ),

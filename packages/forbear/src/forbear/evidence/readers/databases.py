@@ -25,6 +25,8 @@ _READS = (
 _SEVERAL = ("insert_many", "bulk_write", "create_indexes")
 """Methods that may send several commands, so that what the last one met says nothing of the others."""
 
+_SELECTIONS = ("select_server", "_select_servers_loop")  # before 4.8 a session selected its server by itself
+
 _ABSOLUTE = frozenset({"$set", "$unset", "$setOnInsert", "$max", "$min"})
 """Operators of updates that leave the same document if they are applied twice."""
 
@@ -95,7 +97,7 @@ def read_method(look: Look, trace: "TracebackType") -> None:
         function = trace.tb_frame.f_code.co_name
         names = look.names(trace)
         unsent = None
-        if function not in _SEVERAL and any(name == "select_server" for _, name in frames_below(trace)):
+        if function not in _SEVERAL and any(name in _SELECTIONS for _, name in frames_below(trace)):
             unsent = True
         session = names.get("session")
         parameters = {

@@ -1,4 +1,4 @@
-"""Botocore, grpc, googleapiclient, and the SDKs of OpenAI and Anthropic: their frames say what a request means."""
+"""Botocore, grpc, googleapiclient and other SDKs: their frames and errors say what a request means."""
 
 from forbear.evidence.look import Look
 from forbear.evidence.sent import AwsCall, Sent, body_of, get_own, request_of
@@ -23,6 +23,71 @@ def read_operation(look: Look, trace: "TracebackType") -> None:
     base = get_own(get_own(names["self"], "_client"), "_base_url")
     parameters = {name: names[name] for name in _DECISIVE if name in names}
     look.operations.append((str(base), ".".join([sdk, *parts, frame.f_code.co_name]), parameters))
+
+
+_SERVICES = {
+    "elastic_transport": "elasticsearch", "elasticsearch": "elasticsearch", "opensearchpy": "elasticsearch",
+    "kubernetes": "kubernetes", "slack_sdk": "slack",
+}  # fmt: skip
+"""The services whose clients name them, so that their reads by POST count."""
+
+
+def read_exchange(look: Look, trace: "TracebackType") -> None:
+    """Note the service, and read the request if it was answered by an error status, which its client below is not."""
+    names = look.names(trace)
+    client = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+    look.service = _SERVICES.get(client)
+    answer = next((names[name] for name in ("meta", "response", "r", "response_data") if name in names), None)
+    status = names.get("rcode") or get_own(answer, "status") or get_own(answer, "status_code")
+    if type(status) is not int:
+        return  # there is no response yet: what is below shows the request
+    method, url = names.get("method"), names.get("full_url") or names.get("url") or names.get("target")
+    headers: Any = names.get("headers")
+    if "request" in names:  # a tuple, in new versions of kubernetes
+        method, url = names["request"][:2]
+    if client == "stripe":
+        bases: Any = get_own(get_own(names.get("requestor"), "_options"), "base_addresses") or {}
+        url = f"{get_own(names['self'], 'api_base') or bases.get(names.get('base_address'))}{url}"
+        options: Any = names.get("options") or {}
+        headers = headers or {"Idempotency-Key": str(options.get("idempotency_key", "new"))}
+    elif client == "elasticsearch":
+        node = get_own(answer, "node")
+        scheme, host, port, prefix = (get_own(node, name) for name in ("scheme", "host", "port", "path_prefix"))
+        url = f"{scheme}://{host}:{port}{prefix or ''}{url}"
+    _add_answered(look, id(trace.tb_frame), client, method, url, status, headers)
+
+
+def read_response(look: Look, error: BaseException, response: object) -> None:
+    """Read the request of a response that azure-core or slack_sdk keeps in its error."""
+    request = get_own(response, "_request") or get_own(response, "request")
+    client = type(response).__module__.partition(".")[0]
+    method = get_own(request, "method") or get_own(response, "http_verb")
+    status = get_own(response, "_status_code") or get_own(response, "status_code")
+    look.service = _SERVICES.get(client)
+    _add_answered(look, id(response), client, method, get_own(request, "url") or get_own(response, "api_url"), status)
+    look.service = None
+
+
+def read_uri(look: Look, error: BaseException, uri: object) -> None:
+    """Read the request of an error of Twilio; the host is known to what raised it."""
+    trace = error.__traceback__
+    if not type(error).__module__.startswith("twilio."):
+        return
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    domain = None if trace is None else get_own(look.names(trace).get("self"), "domain")
+    url = uri if "://" in str(uri) else f"{get_own(domain, 'base_url')}{uri}"
+    _add_answered(look, id(error), "twilio", get_own(error, "method"), url, get_own(error, "status"))
+
+
+def _add_answered(
+    look: Look, key: int, client: str, method: object, url: object, status: object, headers: object = None
+) -> None:
+    subject = request_of(str(method).upper(), url, headers)
+    sent = Sent(client, "http", str(method or "").upper(), subject, unsent=False)
+    sent.status = status if type(status) is int else None
+    sent.unread = None if subject else "its URL is not known"
+    look.add(key, sent)
 
 
 def read_discovery(look: Look, trace: "TracebackType") -> None:

@@ -1,0 +1,117 @@
+"""The generated table for SDKs: each operation, fault and form, and how often the server executes the request."""
+
+import contextlib
+import itertools
+from collections.abc import Generator
+from importlib.metadata import version
+from typing import NamedTuple
+
+import pytest
+
+import forbear
+from forbear.events import Reason
+from forbear.testing import virtual_time
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.evidence.forms import FORMS, WRAPS
+from forbear_testkit.evidence.sdk_clients import OPERATIONS
+
+POLICY = forbear.retry(on=Exception, attempts=3, timeout=None)
+FAULTS = ("lost", "half", "reset", "503", "refused")
+HEADERS = ("X-Elastic-Product: Elasticsearch",)
+_OLD_URLLIB3 = int(version("urllib3").partition(".")[0]) < 2
+SILENT = {"boto3 get", "boto3 add", *(("twilio send", "secret add") if _OLD_URLLIB3 else ())}
+"""Operations that take a body that was cut off for a whole one: of botocore, and over requests with an old urllib3."""
+
+
+class Case(NamedTuple):
+    """One case of the table."""
+
+    operation: str
+    fault: str
+    form: str
+    wrap: str
+
+
+PRODUCT = itertools.starmap(Case, itertools.product(OPERATIONS, FAULTS, FORMS, WRAPS))
+ALL = [case for case in PRODUCT if case.fault != "half" or case.operation not in SILENT]
+
+_OF_STRIPE = [case for case in ALL if case.operation.startswith("stripe")]
+SAMPLE = {(case.operation, case.fault): case for case in _OF_STRIPE[:: len(FORMS) * len(WRAPS) - 1]}.values()
+"""One case for each operation of one SDK and each fault, with the forms and wraps in turn."""
+
+
+def name_of(case: Case) -> str:
+    """Return the name of a case."""
+    return "-".join(case)
+
+
+def answers_to(case: Case) -> tuple[Answer, ...]:
+    """Return what the server does: the fault, then a response that the client accepts."""
+    body = OPERATIONS[case.operation].answer
+    headers = (*HEADERS, f"Content-Type: application/{'xml' if body.startswith(b'<') else 'json'}")
+    good = reply(200, body, *headers)
+    faults = {
+        "lost": Answer(end="close"),
+        "half": reply(200, body[:1], *headers, length=100, end="close"),
+        "reset": Answer(end="reset"),
+        "503": reply(503, b"{}", *headers),
+    }
+    return (faults[case.fault], good) if case.fault in faults else (good,)
+
+
+def run(case: Case, url: str) -> tuple[int, Exception | None]:
+    """Run a case, and return how often the function was called, and its error."""
+    calls, wrap = list[int](), WRAPS[case.wrap]
+
+    def work() -> object:
+        calls.append(1)
+        try:
+            return OPERATIONS[case.operation].call(url)
+        except Exception as error:
+            raised = error
+        return wrap(raised)
+
+    with virtual_time():
+        try:
+            FORMS[case.form](POLICY, work)
+        except Exception as error:
+            return len(calls), error
+    return len(calls), None
+
+
+def check(case: Case) -> None:
+    """A read is sent again; a write is executed once, unless the server was never reached."""
+    operation = OPERATIONS[case.operation]
+    wire = Wire(*answers_to(case))
+    with wire if case.fault != "refused" else closed(wire):
+        calls, error = run(case, wire.url)
+    report = forbear.report(error)
+    reason = None if report is None else report.reason
+    if case.fault == "refused":
+        assert (calls, reason) == (3, Reason.ATTEMPTS)
+        return
+    expected = 2 if operation.repeated else 1
+    seen = [(each.method, each.target.partition("?")[0]) for each in wire.seen]
+    assert (calls, seen) == (expected, [(operation.method, operation.path)] * expected)
+    assert reason is (None if operation.repeated else Reason.UNSAFE)
+
+
+@contextlib.contextmanager
+def closed(wire: Wire) -> Generator[None]:
+    """Let a server listen, and close it before the block: nobody else has its port."""
+    with wire:
+        pass
+    yield
+
+
+@pytest.mark.parametrize("case", SAMPLE, ids=name_of)
+def test_how_often_the_server_executes(case: Case) -> None:
+    """A sample: one SDK with every fault."""
+    check(case)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("case", ALL, ids=name_of)
+def test_how_often_the_server_executes_in_every_form(case: Case) -> None:
+    """The whole table, of all SDKs that are installed; `make clients` installs each at two versions."""
+    check(case)
