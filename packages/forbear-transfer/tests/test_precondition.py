@@ -60,7 +60,7 @@ async def test_headers_go_to_the_endpoint_only(monkeypatch: pytest.MonkeyPatch) 
         async with Storage(endpoint=wire.url, headers={"X-Test": "1", "Authorization": "Bearer x"}) as storage:
             await storage.stat(Url("bkt", "thing"))
             monkeypatch.setattr(storage, "is_trusted", _yes)
-            async with storage.stream("GET", f"{other.url}/session", {}) as response:
+            async with await storage.stream("GET", f"{other.url}/session", {}) as response:
                 await storage.read(response)
     names = ("x-test", "authorization")
     assert [wire.seen[0].header(name) for name in names] == ["1", "Bearer x"]

@@ -185,7 +185,7 @@ def _walk(root: str, path: str) -> OpenFolder:
     the folder.
     """
     above = root if root.endswith(os.sep) else f"{root}{os.sep}"
-    is_prefix = path.startswith(above) or path == root  # nearly always
+    is_prefix = f"{path}{os.sep}".startswith(above)  # nearly always
     below = path[len(above) :] if is_prefix else os.path.relpath(path, root)
     names = [name for name in below.split(os.sep) if name and name != os.curdir]
     if os.pardir in names:

@@ -41,7 +41,7 @@ class Status(Enum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # to make a frozen one takes ten times as long
 class Item:
     """One thing to do, independent of all other items.
 
@@ -111,27 +111,18 @@ class ItemOptions:
     preserve_posix: bool = False
 
     def apply_to(self, item: Item) -> Item:
-        """Return the item with these options; that of no option is the item itself."""
-        if self == _NO_OPTIONS:
-            return item
+        """Give these options to a new item, and return it."""
         if self.generation is not None:
-            item = replace(item, generation=self.generation, is_required=True)
-        return replace(
-            item,
-            metadata=self.metadata,
-            gzip=self.gzip,
-            decode=not self.packed,
-            encryption=self.encryption or None,
-            no_clobber=self.no_clobber,
-            verify_source=self.verify_source,
-            preserve_posix=self.preserve_posix,
-        )
+            item.generation, item.is_required = self.generation, True
+        item.metadata = self.metadata
+        item.gzip, item.decode = self.gzip, not self.packed
+        item.encryption = self.encryption or None
+        item.no_clobber = self.no_clobber
+        item.verify_source, item.preserve_posix = self.verify_source, self.preserve_posix
+        return item
 
 
-_NO_OPTIONS = ItemOptions()
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outcome:
     """The outcome of one item: the `bytes` transferred and the `seconds` it took, from the epoch second `began` on.
 

@@ -96,6 +96,9 @@ class ObjectMetadata:
         return {**resource, **chosen, "metadata": {**resource.get("metadata", {}), **self.metadata}}
 
 
+NO_METADATA = ObjectMetadata()
+
+
 def writable_resource(version: Object) -> dict[str, Any]:
     """Return all metadata of an object that its owner may set, as the API has it, for a copy that changes some of it.
 

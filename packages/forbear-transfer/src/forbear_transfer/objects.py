@@ -33,6 +33,11 @@ MTIME = "goog-reserved-file-mtime"
 MODE = "goog-reserved-posix-mode"
 """The metadata key for the permissions of the file in octal digits, such as 644, as gsutil and gcloud write it."""
 
+_TEXT = {str}
+_TEXTS = (
+    "crc32c", "contentType", "contentEncoding", "cacheControl", "contentDisposition", "contentLanguage",
+    "storageClass", "customTime", "md5Hash", "kmsKeyName",
+)  # fmt: skip
 _END_OF_TIME = 2.0**62
 _LARGEST = 2**63 - 1
 _DIGITS = 19
@@ -173,7 +178,7 @@ def check_scheme(parameter: str, text: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Object:
     """One version of an object: `size` is in bytes as stored, `updated` is in epoch seconds.
 
@@ -213,29 +218,40 @@ class Object:
     def of(cls, resource: Mapping[str, Any]) -> Self:
         """Return the object that `resource`, decoded JSON of the API, describes; WrongResponse if it describes none."""
         try:
-            updated, expires = resource.get("updated"), resource.get("retentionExpirationTime")
+            get = resource.get
+            bucket, name, key = resource["bucket"], resource["name"], None
+            custom: dict[str, str] = get("metadata") or {}
+            numbers = int(resource["generation"]), int(get("size", 0)), int(get("metageneration", 1))
+            if min(numbers) < 0 or max(numbers) > _LARGEST:
+                raise ValueError("a number is out of range")
+            texts = [get(field) or None for field in _TEXTS]
+            _check_texts(bucket, name, *custom, *custom.values(), *filter(None, texts))
+            if encryption := get("customerEncryption"):
+                _check_texts(*encryption, *encryption.values())
+                key = encryption.get("keySha256") or None
+            updated, expires = get("updated"), get("retentionExpirationTime")
             return cls(
-                bucket=_check_text(resource["bucket"]),
-                name=_check_text(resource["name"]),
-                generation=_parse_number(resource["generation"]),
-                size=_parse_number(resource.get("size", 0)),
-                crc32c=_parse_optional(resource.get("crc32c")),
-                metageneration=_parse_number(resource.get("metageneration", 1)),
-                content_type=_parse_optional(resource.get("contentType")),
-                content_encoding=_parse_optional(resource.get("contentEncoding")),
-                updated=None if updated is None else seconds_of_time(updated),
-                metadata=_parse_texts(resource.get("metadata") or {}),
-                cache_control=_parse_optional(resource.get("cacheControl")),
-                content_disposition=_parse_optional(resource.get("contentDisposition")),
-                content_language=_parse_optional(resource.get("contentLanguage")),
-                storage_class=_parse_optional(resource.get("storageClass")),
-                custom_time=_parse_optional(resource.get("customTime")),
-                md5=_parse_optional(resource.get("md5Hash")),
-                key_sha256=_parse_optional(_parse_texts(resource.get("customerEncryption") or {}).get("keySha256")),
-                kms_key=_parse_optional(resource.get("kmsKeyName")),
-                temporary_hold=resource.get("temporaryHold") is True,
-                event_based_hold=resource.get("eventBasedHold") is True,
-                retention_expires=None if expires is None else seconds_of_time(expires),
+                bucket,
+                name,
+                numbers[0],
+                numbers[1],
+                texts[0],
+                numbers[2],
+                texts[1],
+                texts[2],
+                None if updated is None else seconds_of_time(updated),
+                custom,
+                texts[3],
+                texts[4],
+                texts[5],
+                texts[6],
+                texts[7],
+                texts[8],
+                key,
+                texts[9],
+                get("temporaryHold") is True,
+                get("eventBasedHold") is True,
+                None if expires is None else seconds_of_time(expires),
             )
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
             raise WrongResponse(f"the server's response does not describe an object: {error_text(error)}") from error
@@ -275,26 +291,6 @@ def seconds_of_time(text: str) -> float:
     return (time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)).timestamp()
 
 
-def _parse_number(value: Any) -> int:
-    """Return a number of the API, which is a number or a string of digits, as an int.
-
-    ValueError if it is no number, is negative or exceeds 63 bits; TypeError for a value of another type.
-    """
-    number = int(value)
-    if not 0 <= number <= _LARGEST:
-        raise ValueError("a number is out of range")
-    return number
-
-
-def _check_text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"a name must be a string, got {type(value).__name__}")
-    return value
-
-
-def _parse_optional(value: object) -> str | None:
-    return None if value is None or value == "" else _check_text(value)
-
-
-def _parse_texts(values: Mapping[object, object]) -> dict[str, str]:
-    return {_check_text(key): _check_text(value) for key, value in values.items()}
+def _check_texts(*values: object) -> None:
+    for kind in set(map(type, values)) - _TEXT:
+        raise TypeError(f"a name must be a string, got {kind.__name__}")

@@ -44,7 +44,7 @@ class Precondition:
         self._is_known = required is not None  # otherwise the generation is a guess
         self._storage = storage
         self._rounds = 0
-        self._retries = Retries(storage.policy, "storage.objects.insert", Sent("POST", str(target)))
+        self._retries: Retries | None = None
 
     @property
     def query(self) -> dict[str, str | int | None]:
@@ -185,6 +185,9 @@ class Precondition:
                 f"other clients keep writing to {self.target}", "start again when they are done"
             ) from error
         if self._rounds > 1:
+            self._retries = self._retries or Retries(
+                self._storage.policy, "storage.objects.insert", Sent("POST", self.target)
+            )
             await self._retries.after(error, TRANSIENT)
         self.restore(0 if there is None else there.generation)
         return None

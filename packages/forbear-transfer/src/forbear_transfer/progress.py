@@ -12,7 +12,7 @@ from forbear_transfer.errors import is_out_of_files
 from forbear_transfer.items import Item, Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Planned:
     """The plan has found `items` so far, of `size` bytes in all (None: unknown); `complete` once there are no more."""
 
@@ -21,7 +21,7 @@ class Planned:
     complete: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Started:
     """A worker has started an item.
 
@@ -31,7 +31,7 @@ class Started:
     item: Item
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sized:
     """The size of an item is known now, in bytes. It is sent only where the plan did not know the size.
 
@@ -42,7 +42,7 @@ class Sized:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Moved:
     """`bytes` more bytes of an item are transferred; a negative number takes back bytes that must be sent again.
 
@@ -53,7 +53,7 @@ class Moved:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Retried:
     """An attempt failed and will be repeated; `scheduled` has the failure and the delay before the next attempt.
 
@@ -64,14 +64,14 @@ class Retried:
     scheduled: Scheduled
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Finished:
     """An item was done, was skipped or failed, as `outcome` says."""
 
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Warned:
     """A warning about something that is no failure, such as that no state can be kept."""
 

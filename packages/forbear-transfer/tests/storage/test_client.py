@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -62,6 +63,30 @@ async def test_it_must_be_entered() -> None:
         pass
     with pytest.raises(RuntimeError, match="must be entered"):
         await storage.stat(Url("b", "o"))
+
+
+async def test_absence_is_an_answer(cloud: Cloud) -> None:
+    """A look for an object that does not exist, and its deletion, are no failures of which listeners hear."""
+    heard: list[object] = []
+    async with storing(cloud, policy=cloud_storage.policy.with_on_event(heard.append), connections=1) as storage:
+        for _ in range(2):
+            assert await storage.stat(Url("bkt", "a")) is None
+            await storage.delete(Url("bkt", "a"))
+    assert heard == []
+
+
+async def test_a_write_has_one_token_for_all_attempts(cloud: Cloud) -> None:
+    """It is a UUID that no other write has; a read has none."""
+    cloud.fault(Fault.status(503))
+    policy = cloud_storage.policy.with_backoff(forbear.Constant(0))
+    async with storing(cloud, policy=policy) as storage:
+        for _ in range(2):
+            await storage.delete(Url("bkt", "a"), {"ifGenerationMatch": 1})
+        await storage.stat(Url("bkt", "a"))
+    one, again, other, read = (request.headers.get("x-goog-gcs-idempotency-token") for request in cloud.requests)
+    assert one == again != other
+    made = UUID(one or "")
+    assert (str(made), made.version, read) == (one, 4, None)
 
 
 async def test_requests_say_who_pays(cloud: Cloud) -> None:
@@ -152,7 +177,7 @@ def test_the_verdict_has_the_retry_after_of_the_server() -> None:
 async def test_redirects_are_not_followed(cloud: Cloud) -> None:
     """A 308 is an answer of an upload session, and no other host is to be asked."""
     with Wire(reply(308, b"", "Location: http://127.0.0.1:1/")) as wire:
-        async with storing(wire.url) as storage, storage.stream("PUT", f"{wire.url}/x", {}) as response:
+        async with storing(wire.url) as storage, await storage.stream("PUT", f"{wire.url}/x", {}) as response:
             assert response.status == 308
         assert len(wire.seen) == 1
 

@@ -368,7 +368,7 @@ async def test_a_renewal_that_fails_gives_the_connection_back(error: BaseExcepti
         async with Storage(endpoint=server.url, connections=1) as storage:
             storage._tokens = Failing()
             with pytest.raises(type(error)):
-                async with storage.stream("GET", storage.url("/x"), {}):
+                async with await storage.stream("GET", storage.url("/x"), {}):
                     pass
-            async with asyncio.timeout(10), storage.stream("GET", storage.url("/x"), {}) as response:
+            async with asyncio.timeout(10), await storage.stream("GET", storage.url("/x"), {}) as response:
                 assert response.status == 200

@@ -32,7 +32,7 @@ class Contradiction(WrongResponse):
     """A response that states another stored encoding or stored size of the object than its metadata."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BodyDescription:
     """The range of bytes in a response body: from `first` up to `end` (not included; None if it is not stated).
 

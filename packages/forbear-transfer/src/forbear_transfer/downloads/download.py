@@ -3,7 +3,7 @@
 import asyncio
 import io
 import os
-from contextlib import AsyncExitStack
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import BinaryIO
@@ -20,7 +20,7 @@ from forbear_transfer.files import FileIdentity
 from forbear_transfer.objects import Object, Url
 from forbear_transfer.progress import current_progress, warner
 from forbear_transfer.state import SMALL, State
-from forbear_transfer.storage.calls import Retries, Sent
+from forbear_transfer.storage.calls import Retries, Sent, UrlOperation
 from forbear_transfer.storage.client import Storage
 from forbear_transfer.wire.response import Response
 
@@ -72,10 +72,10 @@ async def download(
     if isinstance(target, io.TextIOBase):
         raise TypeError(f"`target` must be a path or a binary stream, such as sys.stdout.buffer, got {target!r}")
     options = DownloadOptions(no_clobber, slices, decode, root, state, listed, preserve_posix)
-    return await _Download(storage, source, target, options, check_keys(decryption_keys)).run()
+    return await Download(storage, source, target, options, check_keys(decryption_keys)).run()
 
 
-class _Download:
+class Download:
     """One call of `download`, with its arguments. Call `run` once."""
 
     def __init__(
@@ -96,22 +96,22 @@ class _Download:
         self._target = target
         self._options = options
         self._key = (storage.endpoint, str(self._url))
-        self._operation = f"download {self._url}"
-        self._sent = Sent("GET", str(self._url))
+        self._operation = UrlOperation("download", self._url)
+        self._sent = Sent("GET", self._url)
 
     async def run(self) -> Object:
         """Download the object and return its version; if that is gone meanwhile, start again with the present one.
 
         If the server has decoded the gzip, the `crc32c` of the returned Object is None.
         """
-        retries = Retries(self._storage.policy, self._operation, self._sent)
+        retries: Retries | None = None
         while True:
             try:
                 version, decoded = await self._download_version()
             except Gone as gone:
+                retries = retries or Retries(self._storage.policy, self._operation, self._sent)
                 await retries.after(await self._find_replacement(gone.error), TRANSIENT)
             else:
-                retries.progressed()
                 return replace(version, crc32c=None) if decoded else version
 
     async def _find_replacement(self, error: HttpError | Contradiction) -> Exception:
@@ -147,8 +147,8 @@ class _Download:
         resumes = target.has_file(target.resumable_part_name(*self._key))
         if resumes and self._version is None:
             await self._look_up()
-        async with AsyncExitStack() as stack:
-            fetch, response = await self._open(stack)
+        fetch, response = await self._open()
+        with nullcontext() if response is None else closing(response):
             if resumes or fetch.version.size > SMALL:
                 return fetch.version, await self._write_kept_part(fetch, target, response)
             return fetch.version, await self._write_new_part(fetch, target, response)
@@ -178,8 +178,8 @@ class _Download:
             return await work.run(response, self._storage.connections)
 
     async def _write_stream(self, stream: BinaryIO, name: str) -> tuple[Object, bool]:
-        async with AsyncExitStack() as stack:
-            fetch, response = await self._open(stack)
+        fetch, response = await self._open()
+        with nullcontext() if response is None else closing(response):
             version = fetch.version
             is_gzip = self._options.decode and version.content_encoding == GZIP
             sink = StreamSink(stream, name, version.size, GzipDecoder(str(version.url)) if is_gzip else None)
@@ -196,17 +196,17 @@ class _Download:
             await sink.finish()
         return version, sink.decoded
 
-    async def _open(self, stack: AsyncExitStack) -> tuple[Fetch, Response | None]:
+    async def _open(self) -> tuple[Fetch, Response | None]:
         """Return a Fetch for the version, and the response to the first request or None.
 
         Nothing is requested if the version is known. The metadata are read first if they have to say which of the keys
-        the object has, or its permissions. A response has all bytes of the object, and is open until `stack` is closed.
+        the object has, or its permissions. A response has all bytes of the object; the caller closes it.
         """
         response = None
         if self._version is None and (self._keys or self._options.preserve_posix):
             await self._look_up()
         if self._version is None:
-            response, self._version = await self._request(stack)
+            response, self._version = await self._request()
         current_progress.get().sized(self._version.size)
         return Fetch(self._storage, self._version, decode=self._options.decode, keys=self._keys), response
 
@@ -219,7 +219,7 @@ class _Download:
         if self._version is None:
             self._version = await self._storage.stat(self._url, self._keys)
 
-    async def _request(self, stack: AsyncExitStack) -> tuple[Response | None, Object]:
+    async def _request(self) -> tuple[Response | None, Object]:
         """Request the whole object, with retries; return the response, and the version that its headers describe.
 
         If they do not describe the version completely, or lack the label of gzip, return None and the version in the
@@ -231,18 +231,17 @@ class _Download:
         while True:
             retries.begin()
             try:
-                response = await stack.enter_async_context(storage.stream("GET", url, {"Accept-Encoding": GZIP}))
+                response = await storage.stream("GET", url, {"Accept-Encoding": GZIP})
                 if response.status != 200:
-                    raise await storage.error_for(self._operation, response)
+                    raise await storage.error_for(str(self._operation), response)
             except FAILURES as error:
-                await stack.aclose()
                 await retries.after(error, storage.verdict(error))
                 continue
             retries.progressed()
             version = object_from(self._url, response.headers)
             if version is not None and not is_unlabelled(version, response.headers):
                 return response, version
-            await stack.aclose()  # for a server that serves one request at a time
+            response.close()  # for a server that serves one request at a time
             item = await storage.stat(self._url)
             if item is None or item.crc32c is None:
                 raise WrongResponse(

@@ -16,7 +16,7 @@ from forbear_transfer.encryption import EncryptionKey, key_of
 from forbear_transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError, WrongResponse
 from forbear_transfer.objects import Object
 from forbear_transfer.progress import current_progress
-from forbear_transfer.storage.calls import Retries, Sent
+from forbear_transfer.storage.calls import Retries, Sent, UrlOperation
 from forbear_transfer.storage.client import Storage
 from forbear_transfer.wire.response import Response, WireError
 
@@ -73,10 +73,11 @@ class Fetch:
 
     def __init__(self, storage: Storage, version: Object, *, decode: bool, keys: Sequence[EncryptionKey] = ()) -> None:
         self.version = version
-        self._operation = f"download {version.url}"
-        self._sent = Sent("GET", str(version.url))
+        url = version.url
+        self._operation = UrlOperation("download", url)
+        self._sent = Sent("GET", url)
         self._storage = storage
-        self._url = storage.url(version.url.path, {"alt": "media", "generation": version.generation})
+        self._url = storage.url(url.path, {"alt": "media", "generation": version.generation})
         self._decode = decode
         self._key = storage.key_headers(key_of(version, keys))
         self._encoding = GZIP
@@ -97,10 +98,8 @@ class Fetch:
         then raise ChecksumMismatch. Bytes that the server has decoded are not compared, since their checksum is not
         known. If they are the stored bytes after all, `received.decoded` becomes False.
         """
-        version, retries = (
-            self.version,
-            Retries(self._storage.policy, self._operation, self._sent),
-        )
+        version = self.version
+        retries: Retries | None = None
         while True:
             if received.position < version.size or not version.size:
                 await fill(response)
@@ -111,11 +110,11 @@ class Fetch:
             if received.decoded and crc32c == version.crc32c and received.position == version.size:
                 received.decoded = False  # there was nothing to decode: these are the stored bytes
             if received.decoded or crc32c == version.crc32c:
-                retries.progressed()
                 return
             error = ChecksumMismatch(
                 f"{version.url} arrived with other bytes: their CRC32C is {crc32c}, and should be {version.crc32c}"
             )
+            retries = retries or Retries(self._storage.policy, self._operation, self._sent)
             await retries.after(error, TRANSIENT if restarts else PERMANENT)
             restarts -= 1
             current_progress.get().moved(-received.position)
@@ -134,13 +133,11 @@ class Fetch:
             if response is None:
                 retries.begin()
             try:
-                if response is None:
-                    async with self._storage.stream("GET", self._url, self._make_headers(sink)) as opened:
-                        complete = await self._receive(opened, sink)
-                else:
-                    with closing(response) as opened:  # unread bytes must not keep the server from the next request
-                        response = None
-                        complete = await self._receive(opened, sink)
+                opened, response = response, None
+                if opened is None:
+                    opened = await self._storage.stream("GET", self._url, self._make_headers(sink))
+                with closing(opened):  # unread bytes must not keep the server from the next request
+                    complete = await self._receive(opened, sink)
             except FAILURES as error:
                 if isinstance(error, HttpError) and error.status == 404:
                     _start_over(sink)
@@ -170,7 +167,7 @@ class Fetch:
         should be.
         """
         if response.status not in (200, 206):
-            raise await self._storage.error_for(self._operation, response)
+            raise await self._storage.error_for(str(self._operation), response)
         body = describe_body(self.version, sink.position, sink.end, response.status, response.headers)
         moved, read = current_progress.get().moved, response.readany
         head = b""

@@ -31,7 +31,7 @@ _PART = re.compile(r"\..+\.[0-9a-f]{12}\.forbear", re.DOTALL)  # as `TargetPath.
 _PERMISSIONS = 0o777  # other bits, such as set-user-ID, were meant for the content that is replaced
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DownloadOptions:
     """The options of `download`, whose docstring explains them; `state` is the folder for states."""
 
@@ -44,7 +44,7 @@ class DownloadOptions:
     preserve_posix: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TargetPath(AbstractContextManager["TargetPath", None]):
     """The path of a target, as an open folder and the `name` of a file in it; links are resolved.
 

@@ -15,7 +15,7 @@ from forbear_transfer.storage.client import Storage
 _PERMIT = "ask for the permission to read it, or copy what can be read by itself"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Match:
     """A file, object or folder to copy. `name` is the name of its copy, empty if only the contents are copied.
 

@@ -243,8 +243,10 @@ class RsyncPlan:
         if link is not None:
             return item.refuse(f"{link} is a link or a device, which is not written through")
         if isinstance(item.target, Url):
-            return replace(item, generation=target.generation if isinstance(target, Object) else 0)
-        return replace(item, listed=target.identity if isinstance(target, Entry) else ())
+            item.generation = target.generation if isinstance(target, Object) else 0
+        else:
+            item.listed = target.identity if isinstance(target, Entry) else ()
+        return item
 
     async def _compare(self, item: Item, source: FileOrObject, target: FileOrObject | None) -> Item | None:
         if item.action is not Action.COPY or target is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION, ObjectEncryption
 from forbear_transfer.errors import TransferError, UnsafeName
 from forbear_transfer.items import Action, Item
-from forbear_transfer.metadata import ObjectMetadata
+from forbear_transfer.metadata import NO_METADATA, ObjectMetadata
 from forbear_transfer.objects import Url, is_cloud
 
 _LONGEST = 1024
@@ -52,16 +52,17 @@ class CopyTarget:
         return replace(self, at=os.path.join(self.at, relative_path(name)), folder=True, root=self.root or self.at)
 
     def with_target(self, item: Item, name: str) -> Item:
-        """Return a copy of the item with the target `name` in this folder.
+        """Set the target of a new item to `name` in this folder, and return it.
 
         It is refused if no file or object can have that name, or if it would copy an object onto itself.
         """
         try:
             if isinstance(self.at, Url):
                 key = f"{self.at.prefix}{name}"
-                target = Url(self.at.bucket, key if isinstance(item.source, Url) else object_name(key))
-                return self.refuse_same(replace(item, target=target))
-            return replace(item, target=os.path.join(self.at, relative_path(name)), root=self.root or self.at)
+                item.target = Url(self.at.bucket, key if isinstance(item.source, Url) else object_name(key))
+                return self.refuse_same(item)
+            item.target, item.root = os.path.join(self.at, relative_path(name)), self.root or self.at
+            return item
         except UnsafeName as error:
             return item.refuse(error)
 
@@ -76,7 +77,7 @@ class CopyTarget:
             return item
         if not self.changes:
             return item.refuse(TransferError("source and target are the same", "choose another target"))
-        there, chosen = item.object, self.metadata or ObjectMetadata()
+        there, chosen = item.object, self.metadata or NO_METADATA
         if there is None:
             return item
         has_key = not self.encryption.encrypts or self.encryption.is_of(there)

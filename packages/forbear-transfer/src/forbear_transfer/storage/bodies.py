@@ -1,11 +1,9 @@
 """Request bodies, and whole responses read within limits of size and time. Data of objects has no limit."""
 
-import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, cast
 
 from forbear import Policy
@@ -26,7 +24,6 @@ _LONGEST = 600.0
 
 _LONGEST_MESSAGE = 64 * 1024
 _SPENT = "the body can be read only once"
-_CURE = "check the network and the server, or allow more time (`timeout` of the policy)"
 
 
 class RequestBody:
@@ -34,7 +31,7 @@ class RequestBody:
 
     `moved` is called with the number of bytes of data that were sent, and with a negative number if they must be sent
     again; `moved_bytes` is their sum. A body that is not `repeatable` is sent again only by the transfer itself.
-    `failed` says that the data could not be read. `sent` is called when everything is written.
+    `failed` says that the data could not be read.
     """
 
     once = False
@@ -51,7 +48,6 @@ class RequestBody:
     ) -> None:
         self.moved_bytes = 0
         self.failed = False
-        self.sent: Callable[[], object] = _do_nothing
         self._pieces = pieces
         self._size = len(opening) + size + len(ending)
         self._moved = moved
@@ -84,7 +80,6 @@ class RequestBody:
             self._moved(len(piece))
         if self._ending:
             yield self._ending
-        self.sent()
 
     def _read(self) -> Iterator[bytes]:
         try:
@@ -92,10 +87,6 @@ class RequestBody:
         except Exception:
             self.failed = True
             raise
-
-
-def _do_nothing() -> None:
-    """Do nothing: the default callback of a body."""
 
 
 def seconds_of(policy: Policy) -> float:
@@ -107,59 +98,16 @@ def seconds_of(policy: Policy) -> float:
     return min(limits, default=_LONGEST)
 
 
-class Deadline:
-    """The time by which a whole response must be there: `seconds` after now, or after `body` was sent.
-
-    The latter holds for a RequestBody only: each of its pieces has the stall timeout instead. A Deadline is a context
-    manager whose block ends with Stalled at that time.
-    """
-
-    __slots__ = ("_at", "_seconds", "_timer")
-
-    def __init__(self, seconds: float, body: object = None) -> None:
-        self._seconds = seconds
-        self._timer: asyncio.Timeout | None = None
-        self._at: float | None = None
-        if isinstance(body, RequestBody):
-            body.sent = self.begin
-        else:
-            self.begin()
-
-    def begin(self) -> None:
-        """Count from now on, unless the count has begun."""
-        if self._at is not None:
-            return
-        self._at = asyncio.get_running_loop().time() + self._seconds
-        if self._timer is not None:
-            with suppress(RuntimeError):  # the response came before the whole body was sent
-                self._timer.reschedule(self._at)
-
-    async def __aenter__(self) -> None:
-        """Start a block that is interrupted at the deadline, even while bytes arrive; it then ends with Stalled."""
-        self._timer = asyncio.timeout_at(self._at)
-        await self._timer.__aenter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        timer, self._timer = self._timer, None
-        if timer is None:
-            return
-        try:
-            await timer.__aexit__(kind, error, trace)
-        except TimeoutError as late:  # from the timer; it does not change errors of the block
-            raise Stalled(f"the server's response did not arrive within {self._seconds:g} s", _CURE) from late
-
-
-async def read_whole(response: Response, most: int, deadline: Deadline) -> bytes:
+async def read_whole(response: Response, most: int, seconds: float | None = None) -> bytes:
     """Read and return the whole body of a response, and close the response.
 
-    Raise WrongResponse if the body exceeds `most` bytes, and Stalled if it takes too long.
+    Raise WrongResponse if the body exceeds `most` bytes, and Stalled if it takes too long: longer than the request
+    allows, or `seconds` from now.
     """
-    deadline.begin()
     try:
-        async with deadline:
-            body = await response.read(most)
+        if seconds is not None:
+            response.limit(seconds)
+        body = await response.read(most)
         if len(body) > most:
             raise WrongResponse(f"the server's response goes on after {most} bytes: no valid one is as long")
     finally:
@@ -167,7 +115,7 @@ async def read_whole(response: Response, most: int, deadline: Deadline) -> bytes
     return body
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WholeResponse:
     """A response whose whole body was read; `headers` ignores the case of names."""
 
@@ -178,7 +126,7 @@ class WholeResponse:
     def json(self) -> dict[str, Any]:
         """Return the JSON object in the body; WrongResponse if the body is no JSON, or another value than an object."""
         try:
-            value = json.loads(self.body)
+            value = json.loads(self.body.decode())
         except (ValueError, RecursionError) as error:
             raise WrongResponse(f"the server's response is not JSON: {self.body[:80]!r}") from error
         if not isinstance(value, dict):
@@ -193,7 +141,7 @@ async def http_error(what: str, response: Response, seconds: float) -> HttpError
     """
     body = b""
     with suppress(WireError, Stalled, WrongResponse):
-        body = await read_whole(response, _LONGEST_MESSAGE, Deadline(seconds))
+        body = await read_whole(response, _LONGEST_MESSAGE, seconds)
     message, cause = _read_message(body)
     return HttpError(what, response.status, message, response.headers, cause)
 

@@ -1,5 +1,6 @@
 """Retries of the storage client: of one request, and of transfers that continue and make progress."""
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -30,13 +31,16 @@ from forbear.adapters import (
 from forbear.events import Event
 from forbear.verdicts import PERMANENT, TRANSIENT, Verdict
 from forbear_transfer.errors import HttpError, Stalled
+from forbear_transfer.objects import Url
 from forbear_transfer.progress import forward
-from forbear_transfer.storage.bodies import Deadline, RequestBody, read_whole
+from forbear_transfer.storage.bodies import RequestBody, read_whole
 from forbear_transfer.wire.pool import split
 from forbear_transfer.wire.response import Response, WireError
 
-Attempt = Callable[[Mapping[str, str], Deadline], Awaitable[Response]]
-"""A function that sends the request once, with additional headers, within a deadline."""
+IDEMPOTENCY = "x-goog-gcs-idempotency-token"
+
+Attempt = Callable[[Mapping[str, str]], Awaitable[Response]]
+"""A function that sends the request once, with additional headers."""
 
 
 _READ = Request("GET", "storage.googleapis.com", "/storage/v1/b/-/o/-")
@@ -45,7 +49,9 @@ _READ = Request("GET", "storage.googleapis.com", "/storage/v1/b/-/o/-")
 class StorageCall(AsyncHttpSender[Response]):
     """One request through its attempts; `body` is the whole body of a successful response (below 300).
 
-    `content` is the body of the request. Each response must arrive within `seconds`, and may have `most` bytes.
+    `content` is the body of the request. A response may have `most` bytes, and `absent` is the status that says that
+    there is no such object, if that is an answer. The `headers` of a write have its token, so that a first attempt that
+    succeeds needs nothing else.
     """
 
     def __init__(
@@ -56,28 +62,31 @@ class StorageCall(AsyncHttpSender[Response]):
         headers: Mapping[str, str],
         content: bytes | RequestBody,
         attempt: Attempt,
-        *,
-        seconds: float,
         most: int,
+        absent: int | None,
     ) -> None:
         self.body = b""
-        self._names = {name.lower(): value for name, value in headers.items()}
+        self._url = url
+        self._own = headers
         self._content = content
         self._attempt = attempt
-        self._seconds = seconds
         self._most = most
-        self._deadline = Deadline(seconds)
-        self._server, self._path = split(url)
+        self._absent = absent
         super().__init__(settings, method, plain=isinstance(content, bytes))
 
     def _target(self) -> tuple[str, str]:
-        return self._server.host, self._path
+        server, path = split(self._url)
+        return server.host, path
 
     def _scheme_and_port(self) -> tuple[str, int | None]:
-        return self._server.scheme, self._server.port
+        server, _ = split(self._url)
+        return server.scheme, server.port
 
     def _headers(self) -> Mapping[str, str]:
-        return self._names
+        return {name.lower(): value for name, value in self._own.items()}
+
+    def _adds_token(self) -> bool:
+        return False
 
     def _read_body(self) -> HttpBody:
         return FixedBody(self._content) if isinstance(self._content, bytes) else self._content
@@ -96,29 +105,27 @@ class StorageCall(AsyncHttpSender[Response]):
 
     async def first(self) -> Response:
         """Make the first attempt, and return its response."""
-        self._deadline = Deadline(self._seconds, self._content)
-        return await self._attempt({}, self._deadline)
+        return await self._attempt({})
 
     async def send(self, variation: Variation, limit: float | None) -> Response:
-        """Make another attempt, with the headers that mark the attempts as one request, and return its response."""
-        self._deadline = Deadline(self._seconds, self._content)
-        return await self._attempt({**dict(filter(None, [self._token])), **variation.headers}, self._deadline)
+        """Make another attempt, and return its response."""
+        return await self._attempt(variation.headers)
 
     async def read_copy(self, response: Response) -> Response:
         """Return the response: `on_result` sees its status and headers."""
         return response
 
     def status(self, response: Response) -> int:
-        """Return the status of a response."""
-        return response.status
+        """Return the status of a response, 200 for `absent`: that is an answer, and no failure."""
+        return 200 if response.status == self._absent else response.status
 
     def is_read_at_once(self, response: Response) -> bool:
         """Return whether the whole response is read at once: if its status is below 300. Errors are read later."""
-        return response.status < 300
+        return response.status < 300 or response.status == self._absent
 
     async def settle(self, response: Response) -> None:
         """Read the whole body of a response and keep it as `body`."""
-        self.body = await read_whole(response, self._most, self._deadline)
+        self.body = await read_whole(response, self._most)
 
     async def close(self, response: Response) -> None:
         """Close a response at once, without reading it."""
@@ -145,11 +152,32 @@ def verdict(error: Exception, policy: Policy | None = None, request: Request | N
     return add_wait(known, find_wait(error.headers, error.status, now=current_runtime().now))
 
 
+def new_token() -> str:
+    """Return a new random token (a UUID) for one write, to be sent with all its attempts."""
+    digits = os.urandom(16).hex()  # the module uuid takes longer, and long to import
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+
+
 class Sent(NamedTuple):
-    """The subject of a transfer's reports: the HTTP method, and the object ("gs://bucket/name") as `resource`."""
+    """The subject of a transfer's reports: the HTTP method, and the address of the object."""
 
     method: str
-    resource: str
+    url: Url | str
+
+    @property
+    def resource(self) -> str:
+        """The address as text: "gs://bucket/name"."""
+        return str(self.url)
+
+
+class UrlOperation(NamedTuple):
+    """The name of a transfer in errors and reports, such as "download gs://bucket/name"; most need no such text."""
+
+    verb: str
+    url: Url
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.url}"
 
 
 class Retries:
@@ -159,7 +187,7 @@ class Retries:
     resumable upload.
     """
 
-    def __init__(self, policy: Policy, operation: str, sent: Sent) -> None:
+    def __init__(self, policy: Policy, operation: UrlOperation | str, sent: Sent) -> None:
         self._policy = policy
         self._operation = operation
         self._sent = sent
@@ -199,7 +227,8 @@ class Retries:
     def _record_begin(self) -> Run:
         runtime, spending = current_runtime(), self._spending
         started = runtime.monotonic()
-        return Run(self._policy, self._operation, runtime, started, awaits=True, subject=self._sent, spending=spending)
+        name = str(self._operation)
+        return Run(self._policy, name, runtime, started, awaits=True, subject=self._sent, spending=spending)
 
 
 def adapt_policy(policy: Policy, endpoint: str) -> Policy:

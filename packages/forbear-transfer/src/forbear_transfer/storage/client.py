@@ -1,8 +1,7 @@
 """The storage client: a Storage with the connections to Cloud Storage, and Settings that describe one."""
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
 from types import TracebackType
@@ -18,14 +17,13 @@ from forbear_transfer.errors import HttpError, WrongResponse
 from forbear_transfer.objects import FIELDS, Object, Url, quoted
 from forbear_transfer.storage.bodies import (
     ANSWER,
-    Deadline,
     RequestBody,
     WholeResponse,
     http_error,
     read_whole,
     seconds_of,
 )
-from forbear_transfer.storage.calls import StorageCall, adapt_policy, verdict
+from forbear_transfer.storage.calls import IDEMPOTENCY, StorageCall, adapt_policy, new_token, verdict
 from forbear_transfer.storage.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
 from forbear_transfer.storage.endpoint import (
     ENDPOINT,
@@ -46,6 +44,7 @@ from forbear_transfer.wire.response import Response
 EMULATOR_VARIABLE = "STORAGE_EMULATOR_HOST"
 CONNECTIONS = 64
 STALL_TIMEOUT = 60.0
+_NO_HEADERS: Mapping[str, str] = {}
 _NOT_ENTERED = "a Storage must be entered before it is used: `async with Storage() as storage:`"
 
 
@@ -120,29 +119,31 @@ class Storage:
         headers: Mapping[str, str] | None = None,
         body: bytes | RequestBody = b"",
         most: int = ANSWER,
+        absent: int | None = None,
     ) -> WholeResponse:
         """Make a request as often as its safety and the policy allow, and return the response.
 
-        Raises HttpError, with the report, for a status from 300 on; `what` names the request in it. Parameters in
-        `query` that are None are left out. A response that takes too long counts as failed. A successful response of
-        more than `most` bytes raises WrongResponse.
+        Raises HttpError, with the report, for a status from 300 on, except `absent`; `what` names the request in it.
+        Parameters in `query` that are None are left out. A response that takes too long counts as failed. A successful
+        response of more than `most` bytes raises WrongResponse.
         """
-        url = self.url(path, query)
-        attempt = partial(self._attempt, method, url, headers or {}, body or None, self._source)
-        call = StorageCall(self._options, method, url, headers or {}, body, attempt, seconds=self._seconds, most=most)
+        url, headers = self.url(path, query), headers or {}
+        if method != "GET":
+            headers = {IDEMPOTENCY: new_token(), **headers}
+        attempt = partial(self._attempt, method, url, headers, body or None, self._source)
+        call = StorageCall(self._options, method, url, headers, body, attempt, most, absent)
         response = await call.run()
-        if response.status < 300:
+        if response.status < 300 or response.status == absent:
             return WholeResponse(response.status, response.headers, call.body)
         error = await self.error_for(what, response)  # a server that redirects has done nothing
         if call.report is not None:
             attach_report(error, call.report)
         raise error
 
-    @asynccontextmanager
     async def stream(
         self, method: str, url: str, headers: Mapping[str, str], body: Callable[[], RequestBody] | None = None
-    ) -> AsyncGenerator[Response]:
-        """Make one attempt of a request that receives or sends data, and yield the response whatever its status.
+    ) -> Response:
+        """Make one attempt of a request that receives or sends data; return the open response whatever its status.
 
         The caller decides on retries. Only a response that the credentials have expired (401) is handled here. The
         request, which was not executed, is then sent once more with renewed credentials, and its body is read anew. A
@@ -153,15 +154,13 @@ class Storage:
         if not url.startswith(f"{self.endpoint}/"):
             self.check_url(url, f"{method} data")
             source = NO_TOKENS
-        data = None if body is None else body()
-        async with await self._attempt(
-            method, url, headers, data, source, {}, Deadline(self._seconds, data)
-        ) as response:
-            yield response
+        response = await self._attempt(method, url, headers, None if body is None else body(), source)
+        response.limit(None)
+        return response
 
     async def read(self, response: Response) -> WholeResponse:
         """Return a response of `stream` with its body; WrongResponse for over 1 MiB, Stalled if it takes too long."""
-        body = await read_whole(response, ANSWER, Deadline(self._seconds))
+        body = await read_whole(response, ANSWER, self._seconds)
         return WholeResponse(response.status, response.headers, body)
 
     async def error_for(self, what: str, response: Response) -> HttpError:
@@ -227,15 +226,9 @@ class Storage:
         return await self._look(listed.url, key) or listed
 
     async def _look(self, url: Url, key: EncryptionKey | None) -> Object | None:
-        query = {"generation": url.generation, "fields": FIELDS}
-        headers = self.key_headers(key)
-        try:
-            response = await self.call(f"look at {url}", "GET", url.path, query, headers=headers)
-        except HttpError as error:
-            if error.status != 404:
-                raise
-            return None
-        return Object.of(response.json())
+        query, headers = {"generation": url.generation, "fields": FIELDS}, self.key_headers(key)
+        response = await self.call(f"look at {url}", "GET", url.path, query, headers=headers, absent=404)
+        return None if response.status == 404 else Object.of(response.json())
 
     def objects(
         self, bucket: str, prefix: str = "", *, delimiter: str | None = None, versions: bool = False
@@ -250,11 +243,8 @@ class Storage:
 
     async def delete(self, url: Url, query: Mapping[str, int | None] | None = None) -> None:
         """Delete an object, or the generation that `url` has, under preconditions; no error if it is gone (404)."""
-        try:
-            await self.call(f"delete {url}", "DELETE", url.path, {"generation": url.generation, **(query or {})})
-        except HttpError as error:
-            if error.status != 404:
-                raise
+        asked = {"generation": url.generation, **(query or {})}
+        await self.call(f"delete {url}", "DELETE", url.path, asked, absent=404)
 
     @property
     def _source(self) -> Tokens:
@@ -269,8 +259,7 @@ class Storage:
         headers: Mapping[str, str],
         body: bytes | RequestBody | None,
         source: Tokens,
-        more: Mapping[str, str],
-        deadline: Deadline,
+        more: Mapping[str, str] = _NO_HEADERS,
     ) -> Response:
         """Send a request once, or twice after a 401 if `source` has other credentials, and return the response."""
         pool = self._pool
@@ -279,8 +268,7 @@ class Storage:
         authorised = await source.headers()
         if self._extra and url.startswith(f"{self.endpoint}/"):
             headers = {**self._extra, **headers}
-        async with deadline:
-            response = await pool.request(method, url, {**headers, **more, **authorised}, body)
+        response = await pool.request(method, url, {**headers, **more, **authorised}, body, self._seconds)
         if response.status != 401:
             return response
         try:
@@ -291,8 +279,7 @@ class Storage:
         if not renewed:
             return response
         response.close()
-        async with deadline:
-            return await pool.request(method, url, {**headers, **more, **await source.headers()}, body)
+        return await pool.request(method, url, {**headers, **more, **await source.headers()}, body, self._seconds)
 
 
 @dataclass(frozen=True, slots=True)

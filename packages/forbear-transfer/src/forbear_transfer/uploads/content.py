@@ -3,6 +3,7 @@
 import mimetypes
 import zlib
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 
 from forbear_transfer.files import PIECE
 from forbear_transfer.threads import to_the_end
@@ -72,5 +73,10 @@ def guess_content_type(name: str) -> str:
 
     Return application/octet-stream for an unknown extension.
     """
-    kind, encoding = mimetypes.guess_type("/" + name.rpartition("/")[2])
+    return _guess_by_extensions(name.rpartition("/")[2].lstrip(".").partition(".")[2])
+
+
+@lru_cache(256)
+def _guess_by_extensions(extensions: str) -> str:
+    kind, encoding = mimetypes.guess_type(f"/x.{extensions}")
     return kind or _BINARY if encoding is None else _COMPRESSED.get(encoding, _BINARY)

@@ -89,7 +89,7 @@ class ResumableUpload:
         Raise an error when the upload has failed, or when the policy allows no further attempt.
         """
         session = self._session
-        retries = Retries(self._storage.policy, "storage.objects.insert", Sent("PUT", str(self._condition.target)))
+        retries = Retries(self._storage.policy, "storage.objects.insert", Sent("PUT", self._condition.target))
         while True:
             if session.step is Step.START:
                 there = await self._start()
@@ -201,7 +201,7 @@ class ResumableUpload:
         The error is an HttpError for a status other than 200, 201 and 308. It is a WrongResponse for a 308, or if the
         body describes no object.
         """
-        async with self._storage.stream("PUT", self._url, headers, body) as response:
+        async with await self._storage.stream("PUT", self._url, headers, body) as response:
             if response.status not in (200, 201, 308):
                 return response, await self._storage.error_for(self._operation, response)
             content = await self._storage.read(response)
@@ -286,8 +286,8 @@ async def cancel(storage: Storage, url: str) -> None:
     If that fails, the server deletes it after a week.
     """
     with suppress(Exception):
-        async with asyncio.timeout(_CANCEL_TIMEOUT), storage.stream("DELETE", url, {"Content-Length": "0"}):
-            pass
+        async with asyncio.timeout(_CANCEL_TIMEOUT):
+            (await storage.stream("DELETE", url, {"Content-Length": "0"})).close()
 
 
 def _format_total(size: int | None) -> str:

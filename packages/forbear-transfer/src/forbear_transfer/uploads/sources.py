@@ -37,6 +37,7 @@ class FileSource(AbstractContextManager["FileSource", None]):
             os.close(self._descriptor)
             kind = "a folder" if stat.S_ISDIR(self.stat.st_mode) else "neither a file nor a folder"
             raise TransferError(f"cannot upload {self.name}: it is {kind}", _HINTS[kind])
+        self._identity = identify(self.stat)
         self.size: int | None = self.stat.st_size
         self.rewindable = True
         self._crc = Crc32c()
@@ -53,19 +54,17 @@ class FileSource(AbstractContextManager["FileSource", None]):
     @property
     def identity(self) -> list[int]:
         """Return what identifies the version of the file, as a list for JSON."""
-        return list(identify(self.stat))
+        return list(self._identity)
 
     def read(self) -> bytes:
         """Return all bytes of a small file, also of a system file (as in /proc) that states size 0 but has more.
 
-        Raise SourceChanged if the file has changed since it was opened, or has another number of bytes than its size
-        says.
+        Raise SourceChanged if the file has another number of bytes than its size says; `verify` finds other changes.
         """
         size = self.stat.st_size
         data = self._read(size + 1, 0)
         while len(data) != size and (more := self._read(PIECE, len(data))):
             data += more
-        self.check()
         if len(data) != size and size:
             raise self._make_error()
         return data
@@ -117,7 +116,7 @@ class FileSource(AbstractContextManager["FileSource", None]):
         """
         status = os.fstat(self._descriptor)
         count = -1 if status.st_nlink == 0 else None
-        if identify(status)[:count] != identify(self.stat)[:count]:
+        if identify(status)[:count] != self._identity[:count]:
             raise self._make_error()
 
     async def verify(self, crc32c: str | None = None) -> None:

@@ -73,16 +73,47 @@ async def upload(
     if chunk_size <= 0 or chunk_size % GRAIN:
         raise ValueError(f"`chunk_size` must be a multiple of {GRAIN} (256 KiB), got {chunk_size!r}")
     check_keywords("upload", NewObjectOptions, options)
-    chosen = ObjectMetadata.of(options)
-    if gzip and chosen.content_encoding not in (None, "gzip"):
-        raise ValueError(f"`content_encoding` must be gzip or None with `gzip`, got {chosen.content_encoding!r}")
-    chosen = replace(chosen, content_encoding="gzip") if gzip else chosen
-    condition = Precondition(storage, target, generation, ObjectEncryption.of(options))
+    return await send(
+        storage,
+        source,
+        target,
+        generation,
+        ObjectMetadata.of(options),
+        ObjectEncryption.of(options),
+        gzip=gzip,
+        chunk_size=chunk_size,
+        state=state,
+        verify_source=verify_source,
+        preserve_posix=preserve_posix,
+    )
+
+
+async def send(
+    storage: Storage,
+    source: StrPath | AsyncIterable[bytes] | BinaryIO,
+    target: Url,
+    generation: int | None,
+    chosen: ObjectMetadata,
+    encryption: ObjectEncryption,
+    *,
+    gzip: bool = False,
+    chunk_size: int = CHUNK_SIZE,
+    state: StrPath | None = None,
+    verify_source: bool = False,
+    preserve_posix: bool = False,
+) -> Object:
+    """Do what `upload` does, with `chosen` as the metadata and with the keys of `encryption`."""
+    if gzip:
+        if chosen.content_encoding not in (None, "gzip"):
+            raise ValueError(f"`content_encoding` must be gzip or None with `gzip`, got {chosen.content_encoding!r}")
+        chosen = replace(chosen, content_encoding="gzip")
+    condition = Precondition(storage, target, generation, encryption)
     if isinstance(source, str | os.PathLike):
         with FileSource(source, verifies=verify_source) as file:
-            times = {MTIME: str(int(file.stat.st_mtime))}
-            modes = {MODE: format_mode(file.stat.st_mode)} if preserve_posix else {}
-            resource = _make_resource(chosen, file.name, times | modes)
+            kept = {MTIME: str(int(file.stat.st_mtime))}
+            if preserve_posix:
+                kept[MODE] = format_mode(file.stat.st_mode)
+            resource = _make_resource(chosen, file.name, kept)
             if gzip:
                 chunk_size, packed = min(chunk_size, LAST), gzip_source(file)
                 if not await _fits(packed, chunk_size):

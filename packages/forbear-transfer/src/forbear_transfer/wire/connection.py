@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Generator
+from functools import lru_cache
 from types import coroutine
 from typing import cast
 
@@ -12,9 +13,9 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(text, name="httptools") from error
 
 from forbear.adapters import current_runtime
-from forbear_transfer.errors import Stalled
 from forbear_transfer.wire.payload import Payload, RateLimit, slice_pieces
 from forbear_transfer.wire.response import BadResponse, Broken, Response
+from forbear_transfer.wire.watched import INFINITY, Watched
 
 _LONGEST_HEAD = 64 * 1024
 """The largest head of a response in bytes: status line and headers, those of interim responses included. It also limits
@@ -29,51 +30,47 @@ def _yield_once() -> Generator[None, None, None]:
     yield
 
 
-class Connection(asyncio.Protocol):
+@lru_cache(256)
+def _parse_name(name: bytes) -> str:
+    return name.decode("latin-1").lower()
+
+
+class Connection(Watched):
     """A connection and the request that is running on it.
 
     `freed` is called with this connection when a request has succeeded or failed; `is_open` then says whether another
-    may follow. A peer has stalled if it moves no byte for `stall_timeout` seconds while a task waits for it. That is
-    noticed after twice the time at the latest, and ends the request with Stalled. `rate` limits the bytes of bodies per
-    second, None for no limit. `transport` is the transport below,
-    or one with TLS over it.
+    may follow. `rate` limits the bytes of bodies per second, None for no limit. `transport` is the transport below, or
+    one with TLS over it.
     """
 
     def __init__(
         self, stall_timeout: float, freed: Callable[["Connection"], None], rate: RateLimit | None = None
     ) -> None:
+        super().__init__(stall_timeout)
         self.is_open = False
         self._rate = rate
         self.idle_since = 0.0
-        self._loop = asyncio.get_running_loop()
-        self._stall_timeout = stall_timeout
         self._freed = freed
-        self.transport: asyncio.Transport
         self._parser: httptools.HttpResponseParser | None = None
-        self._response: Response | None = None
         self._headers: dict[str, str] = {}
         self._overhead = 0
         self._left: int | None = None
         self._keeps_alive = False
-        self._busy = False
         self._sending = False
         self._is_tunnel = False
         self._full = False
         self._came: asyncio.Future[Response] | None = None
         self._drained: asyncio.Future[None] | None = None
-        self._deadline = 0.0
-        self._otherwise = ""
-        self._unsent = 0
-        self._timer: asyncio.TimerHandle | None = None
 
-    async def request(self, head: bytes, body: "bytes | Payload | None") -> Response:
+    async def request(self, head: bytes, body: "bytes | Payload | None", seconds: float | None = None) -> Response:
         """Send a request, its `head` and its `body`, and return the response once its headers have arrived.
 
+        The whole response must arrive within `seconds` after the request was sent, None for no limit.
         A response that arrives before the whole body is sent ends the sending, and closes the connection after it.
         WireError or Stalled if no response arrives; ValueError if the body has another size than its length says.
         """
         self._busy, self._response = True, None
-        self._left, self._overhead, self._headers = None, 0, {}
+        self._left, self._overhead, self._headers, self._end_at = None, 0, {}, INFINITY
         self._parser = httptools.HttpResponseParser(self)
         came: asyncio.Future[Response] = self._loop.create_future()
         self._came = came
@@ -84,6 +81,8 @@ class Connection(asyncio.Protocol):
                 self.transport.write(head + body if body else head)
             else:
                 await self._send(head, body, came)
+            if self._came is came:
+                self.limit(seconds)
             if not came.done():
                 self.expect("has not answered")  # interim responses do not extend the time
             return await came
@@ -139,17 +138,6 @@ class Connection(asyncio.Protocol):
             self._deadline = max(self._deadline, self._loop.time() + delay + self._stall_timeout)
             await current_runtime().asleep(delay)
 
-    def expect(self, otherwise: str) -> None:
-        """Start the stall timeout anew; if the peer moves no byte in it, the request fails with Stalled.
-
-        `otherwise` describes that failure, such as "took no byte".
-        """
-        self._deadline = self._loop.time() + self._stall_timeout
-        self._otherwise = otherwise
-        self._unsent = self.transport.get_write_buffer_size()
-        if self._timer is None:
-            self._timer = self._loop.call_at(self._deadline, self._check)
-
     def abort(self) -> None:
         """Close the connection at once, and drop unsent bytes: the request, or reader of its response, gets Broken."""
         self._fail(Broken("the connection was closed before the whole response arrived"))
@@ -163,9 +151,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_open = False
         self._end_by_peer(exc)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._stop_timer()
 
     def eof_received(self) -> bool:
         self.is_open = False
@@ -209,11 +195,10 @@ class Connection(asyncio.Protocol):
             self.abort()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._response is not None:
-            return
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        before = self._headers.get(key)
-        self._headers[key] = text if before is None else f"{before}, {text}"
+        if self._response is None:
+            key, text = _parse_name(name), value.decode("latin-1")
+            before = self._headers.get(key)
+            self._headers[key] = text if before is None else f"{before}, {text}"
 
     def on_headers_complete(self) -> None:
         parser = self._parser
@@ -267,11 +252,13 @@ class Connection(asyncio.Protocol):
         self._end()
 
     def _end_by_peer(self, error: Exception | None) -> None:
+        if not self._busy:  # a request that has failed is not complete, although its connection was closed
+            return
         response = self._response
         until_end = response is not None and self._left is None and "transfer-encoding" not in response.headers
-        if response is not None and until_end and error is None:
+        if until_end and error is None:
             self._finish()
-        elif self._busy:
+        else:
             broken = Broken(f"the server closed the connection {self._describe_progress()}")
             broken.__cause__ = error
             self._fail(broken)
@@ -300,19 +287,3 @@ class Connection(asyncio.Protocol):
             self._busy = self._sending = False
             self.idle_since = self._loop.time()
             self._freed(self)
-
-    def _check(self) -> None:
-        """Fail the request with Stalled if the peer has moved no byte for the stall timeout while a task waits for it.
-
-        A timer calls it once per stall timeout, however often a task waits.
-        """
-        self._timer = None
-        if not self._busy or (self._response is not None and not self._response.is_awaited):
-            return
-        unsent = self.transport.get_write_buffer_size()
-        if unsent < self._unsent:  # bytes are still sent, if slowly
-            self.expect(self._otherwise)
-        elif self._loop.time() < self._deadline:
-            self._timer = self._loop.call_at(self._deadline, self._check)
-        else:
-            self._fail(Stalled(f"the server {self._otherwise} for {self._stall_timeout:g} s"))

@@ -78,10 +78,16 @@ class Pool:
         self._reached: set[Origin] = set()
 
     async def request(
-        self, method: str, url: str, headers: Mapping[str, str], body: "bytes | Payload | None" = None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: "bytes | Payload | None" = None,
+        seconds: float | None = None,
     ) -> Response:
         """Send a request once, and return its response once the headers have arrived. `method` must not be HEAD.
 
+        The whole response must arrive within `seconds` after the request was sent (None: no limit), or it is Stalled.
         Raises NotConnected if no byte of the request was sent; a subclass says that the certificate is not valid or the
         proxy refuses. Raises another WireError, or Stalled, if its outcome is unknown. Errors of reading `body` are
         raised unchanged. RuntimeError once the pool is closed; ValueError for a wrong URL or header.
@@ -90,11 +96,11 @@ class Pool:
         head = self._make_full_head(method, origin, target, headers, body)
         await self._slots.acquire()
         try:
-            connection = self._reuse(origin) or await self._connect(origin)
+            connection = self._reuse(origin) or await self._connect(origin, seconds)
         except BaseException:
             self._slots.release()
             raise
-        return await connection.request(head, body)  # it calls `_take_back` at the end, which releases the slot
+        return await connection.request(head, body, seconds)  # at the end, `_take_back` releases the slot
 
     async def close(self) -> None:
         """Close all connections; running requests raise Broken, and later ones RuntimeError."""
@@ -131,18 +137,19 @@ class Pool:
             self._open.pop(connection, None)
         return None
 
-    async def _connect(self, origin: Origin) -> Connection:
+    async def _connect(self, origin: Origin, seconds: float | None) -> Connection:
         """Open a connection to an origin, through the proxy if there is one, and return it.
 
-        NotConnected if that fails or takes over 30 seconds, its subclasses for a certificate that is not valid and for
-        a proxy that refuses or cannot be reached. RuntimeError if the pool is closed.
+        NotConnected if that fails or takes over 30 seconds, or over `seconds`; its subclasses for a certificate that is
+        not valid and for a proxy that refuses or cannot be reached. RuntimeError if the pool is closed.
         """
         if self.closed:
             raise RuntimeError(_CLOSED)
         at = self._proxy or origin
         connection = None
+        limit = CONNECT_TIMEOUT if seconds is None else min(CONNECT_TIMEOUT, seconds)
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT):
+            async with asyncio.timeout(limit):
                 connection = await self._open_to(at)
                 if at is not origin and origin.scheme == "https":
                     await self._open_tunnel(connection, at, origin)
@@ -159,7 +166,7 @@ class Pool:
                 through = f"the proxy {at.netloc}"
                 failure, peer = ProxyFailed, through if connection is None else f"{peer} through {through}"
             if isinstance(error, TimeoutError):
-                raise failure(f"no connection to {peer} within {CONNECT_TIMEOUT:g} s") from error
+                raise failure(f"no connection to {peer} within {limit:g} s") from error
             if isinstance(error, OSError):
                 raised = failure(f"cannot connect to {peer}: {_explain(error)}")
                 if self._is_wrong_name(at, error):
@@ -277,12 +284,11 @@ def _make_head(method: str, target: str, host: str, headers: Mapping[str, str]) 
 
     ValueError if a header or the target holds a line end, or the target a space.
     """
-    lines = [HiddenText(f"{method} {target} HTTP/1.1"), f"Host: {host}"]
-    lines += [HiddenText(f"{name}: {value}") for name, value in headers.items()]
-    text = HiddenText("\r\n".join(lines))
-    if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or " " in target:
+    fields = HiddenText("".join([f"{name}: {value}\r\n" for name, value in headers.items()]))
+    text, lines = HiddenText(f"{method} {target} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n"), len(headers) + 3
+    if text.count("\n") != lines or text.count("\r") != lines or " " in target:
         raise ValueError(f"`headers` must hold no line end, `url` no line end or space, got one in {method} {host}")
-    return HiddenBytes(f"{text}\r\n\r\n".encode("latin-1"))
+    return HiddenBytes(text.encode("latin-1"))
 
 
 def _explain(error: OSError) -> str:

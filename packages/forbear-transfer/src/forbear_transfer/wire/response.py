@@ -30,6 +30,10 @@ if TYPE_CHECKING:
             """Start the stall timeout anew."""
             ...
 
+        def limit(self, seconds: float | None) -> None:
+            """Let the rest of the response arrive within so many seconds."""
+            ...
+
         async def pace(self, count: int, *, received: bool) -> None:
             """Wait until so many bytes are within the limit of the rate."""
             ...
@@ -93,6 +97,11 @@ class Response(AbstractAsyncContextManager["Response", None]):
         if self._error is None:
             self._error = error
         self._wake()
+
+    def limit(self, seconds: float | None) -> None:
+        """Let the rest of the response arrive within `seconds` from now, None for no limit; otherwise it is Stalled."""
+        if not self.ended and self._error is None:
+            self._connection.limit(seconds)
 
     @property
     def is_awaited(self) -> bool:

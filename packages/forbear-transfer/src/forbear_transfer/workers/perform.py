@@ -1,6 +1,7 @@
 """Transfer one item, whatever its action is."""
 
 import sys
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import BinaryIO
 
@@ -17,7 +18,7 @@ from forbear_transfer.errors import (
     is_out_of_files,
 )
 from forbear_transfer.items import STREAM, Action, Item, Outcome, Status
-from forbear_transfer.metadata import MetadataOptions
+from forbear_transfer.metadata import NO_METADATA
 from forbear_transfer.objects import Object, Url
 from forbear_transfer.progress import Progress
 from forbear_transfer.storage.client import Storage
@@ -59,7 +60,7 @@ async def perform(
     runtime = current_runtime()
     began, start = runtime.now(), runtime.monotonic()
     try:
-        made = await _do(storage, item, folders, state)
+        made = await _ACTIONS[item.action](storage, item, folders, state)
     except Exception as error:
         if is_out_of_files(error):
             progress.throttled()
@@ -88,22 +89,6 @@ async def perform(
     )
 
 
-async def _do(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object | None:
-    """Copy, move, delete or touch, as the item's action says.
-
-    Return the object that was written or read by a copy or a move, None after the other actions.
-    """
-    if item.action is Action.COPY:
-        return await _copy(storage, item, folders, state)
-    if item.action is Action.MOVE:
-        return await move_version(storage, item, state)
-    if item.action is Action.UPDATE:
-        await update_version(storage, item)
-        return None
-    await (_delete(storage, item) if item.action is Action.DELETE else _touch(storage, item))
-    return None
-
-
 async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object:
     try:
         return await _copy_any(storage, item, folders, state)
@@ -121,33 +106,33 @@ async def _copy_any(storage: Storage, item: Item, folders: Folders, state: StrPa
     source, target = item.source, item.target
     generation = 0 if item.no_clobber else item.generation
     encryption = item.encryption or DEFAULT_ENCRYPTION
-    metadata = item.metadata.options() if item.metadata is not None else MetadataOptions()
-    options: NewObjectOptions = {**metadata, **encryption.options()}
     if not isinstance(source, Url):
         if not isinstance(target, Url):
             raise TransferError(f"{source} and {target} are both local", "copy them with cp")
-        from forbear_transfer.uploads.upload import upload
+        from forbear_transfer.uploads.upload import send
 
-        send = partial(
-            upload,
+        upload = partial(
+            send,
             storage,
             target=target,
             generation=generation,
+            chosen=NO_METADATA if item.metadata is None else item.metadata,
+            encryption=encryption,
             gzip=item.gzip,
             state=state,
             verify_source=item.verify_source,
             preserve_posix=item.preserve_posix,
-            **options,
         )
         if item.size is None and source != STREAM and is_pipe(source):  # a user has named it
             with await in_thread(_open_pipe, source) as pipe:  # which waits for its writer
-                return await send(pipe)
-        return await send(sys.stdin.buffer if source == STREAM else source)
+                return await upload(pipe)
+        return await upload(sys.stdin.buffer if source == STREAM else source)
     version, keys = _pick_version(source, item.object), encryption.decryption_keys
     if isinstance(target, Url):
         from forbear_transfer.rewrite import copy
 
         equal = generation == 0 and not (item.no_clobber or item.is_required)
+        options: NewObjectOptions = {**(item.metadata or NO_METADATA).options(), **encryption.options()}
         return await copy(
             storage,
             version,
@@ -158,27 +143,18 @@ async def _copy_any(storage: Storage, item: Item, folders: Folders, state: StrPa
             decryption_keys=keys,
             **options,
         )
-    from forbear_transfer.downloads.download import download
+    from forbear_transfer.downloads.download import Download
+    from forbear_transfer.downloads.target import DownloadOptions
 
+    chosen = DownloadOptions(item.no_clobber, None, item.decode, item.root, state, item.listed, item.preserve_posix)
     if target == STREAM:
-        made = await download(storage, version, sys.stdout.buffer, decode=item.decode, decryption_keys=keys)
+        made = await Download(storage, version, sys.stdout.buffer, chosen, keys).run()
         sys.stdout.buffer.flush()  # an error here is a failure of this item
         return made
     folders.prepare(target, item.root)
     if isinstance(version, Url) and version.generation is None:
         version = await storage.stat(version, keys) or version  # for the modification time, which a listing has too
-    return await download(
-        storage,
-        version,
-        target,
-        no_clobber=item.no_clobber,
-        decode=item.decode,
-        state=state,
-        root=item.root,
-        listed=item.listed,
-        preserve_posix=item.preserve_posix,
-        decryption_keys=keys,
-    )
+    return await Download(storage, version, target, chosen, keys).run()
 
 
 def _open_pipe(path: str) -> BinaryIO:
@@ -193,7 +169,7 @@ def _pick_version(source: Url, listed: Object | None) -> Url | Object:
     return source if listed is None or source.generation is not None else listed
 
 
-async def _delete(storage: Storage, item: Item) -> None:
+async def _delete(storage: Storage, item: Item, *_: object) -> None:
     """Delete the target of the item. It is no error if the target is gone already, unless the item has an `object`.
 
     TargetChanged for an object that no longer has the item's generation.
@@ -208,7 +184,15 @@ async def _delete(storage: Storage, item: Item) -> None:
         await storage.delete(item.target, {"ifGenerationMatch": item.generation})
 
 
-async def _touch(storage: Storage, item: Item) -> None:
+async def _move(storage: Storage, item: Item, _: Folders, state: StrPath | None) -> Object | None:
+    return await move_version(storage, item, state)
+
+
+async def _update(storage: Storage, item: Item, *_: object) -> None:
+    await update_version(storage, item)
+
+
+async def _touch(storage: Storage, item: Item, *_: object) -> None:
     """Set the modification time and the mode of the item's target: of a file, or in the metadata of an object.
 
     TargetChanged if it was changed since it was listed.
@@ -217,3 +201,13 @@ async def _touch(storage: Storage, item: Item) -> None:
         await touch_version(storage, item)
     else:
         touch(item.target, item.root, item.mtime, item.listed, mode=item.mode)
+
+
+_ACTIONS: Mapping[Action, Callable[[Storage, Item, Folders, StrPath | None], Awaitable[Object | None]]] = {
+    Action.COPY: _copy,
+    Action.MOVE: _move,
+    Action.UPDATE: _update,
+    Action.DELETE: _delete,
+    Action.TOUCH: _touch,
+}
+"""The function for each action; those of a copy and a move return the object that was written or read."""

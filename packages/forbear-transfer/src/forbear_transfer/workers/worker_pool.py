@@ -130,8 +130,9 @@ class WorkerPool:
             return await perform(self._storage, item, progress, self._folders, state=self._state, crowded=crowded)
         finally:
             self._active -= 1
-            self._one_ended.set()
-            self._one_ended.clear()
+            if self._alone.locked():
+                self._one_ended.set()
+                self._one_ended.clear()
 
     def _finish(self, outcome: Outcome) -> None:
         self.summary.add(outcome)

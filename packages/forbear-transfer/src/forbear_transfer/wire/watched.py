@@ -1,0 +1,81 @@
+"""The time limits of a request: its connection is closed if the peer stalls, or the response takes too long in all."""
+
+import asyncio
+from abc import abstractmethod
+
+from forbear_transfer.errors import Stalled
+from forbear_transfer.wire.response import Response
+
+_CURE = "check the network and the server, or allow more time (`timeout` of the policy)"
+INFINITY = float("inf")
+
+
+class Watched(asyncio.Protocol):
+    """The base of connections. One timer serves all requests: most are over before it is due.
+
+    A peer has stalled if it moves no byte for `stall_timeout` seconds while a task waits for it. That is noticed after
+    twice the time at the latest, and ends the request with Stalled.
+    """
+
+    transport: asyncio.Transport
+
+    def __init__(self, stall_timeout: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stall_timeout = stall_timeout
+        self._busy = False
+        self._response: Response | None = None
+        self._deadline = 0.0
+        self._end_at = self._limit = self._timer_at = INFINITY
+        self._otherwise = ""
+        self._unsent = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def expect(self, otherwise: str) -> None:
+        """Start the stall timeout anew; if the peer moves no byte in it, the request fails with Stalled.
+
+        `otherwise` describes that failure, such as "took no byte".
+        """
+        self._deadline = self._loop.time() + self._stall_timeout
+        self._otherwise = otherwise
+        self._unsent = self.transport.get_write_buffer_size()
+        self._set_timer()
+
+    def limit(self, seconds: float | None) -> None:
+        """Let the rest of the response arrive within `seconds` from now, None for no limit; then it is Stalled."""
+        self._limit = INFINITY if seconds is None else seconds
+        self._end_at = self._loop.time() + self._limit
+
+    @abstractmethod
+    def _fail(self, error: Exception) -> None:
+        """Close the connection at once; a running request, or the reader of its response, raises `error`."""
+
+    def _set_timer(self) -> None:
+        at = min(self._deadline, self._end_at)
+        if self._timer is None or at < self._timer_at:
+            self._stop_timer()
+            self._timer, self._timer_at = self._loop.call_at(at, self._check), at
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _check(self) -> None:
+        """Fail the request with Stalled if it takes too long, or the peer has moved no byte while a task waits for it.
+
+        A timer calls it once per stall timeout, however often a task waits.
+        """
+        self._timer = None
+        now = self._loop.time()
+        if not self._busy:
+            return
+        if now >= self._end_at:
+            self._fail(Stalled(f"the server's response did not arrive within {self._limit:g} s", _CURE))
+        elif self._response is not None and not self._response.is_awaited:
+            return
+        elif self.transport.get_write_buffer_size() < self._unsent:  # bytes are still sent, if slowly
+            self.expect(self._otherwise)
+        elif now < self._deadline:
+            self._set_timer()
+        else:
+            self._fail(Stalled(f"the server {self._otherwise} for {self._stall_timeout:g} s"))
