@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forbear.cli.kit.output import columns, show_table, tell
-from forbear.cli.kit.plots import save
+from forbear.cli.kit.output import columns, save_plot, show_table, tell
 from forbear_simulate.cli.options import (
     check_plot_file,
     file_argument,
@@ -125,7 +124,7 @@ def plot_map(tried: "PhaseMap", file: Path) -> None:
             axes.axhline(_place(size, tried.sizes), linestyle=style, color="blue", label=label)
     figure.legend(loc="outside lower center", ncols=2, fontsize="small")  # pyright: ignore[reportUnknownMemberType]
     figure.suptitle(boundary_text(tried), fontsize="small", wrap=True)  # pyright: ignore[reportUnknownMemberType]
-    save(figure, file)
+    save_plot(figure, file)
 
 
 def _place(size: float, sizes: tuple[float, ...]) -> float:

@@ -111,7 +111,7 @@ def read_scenarios(
 def check_plot_file(plot: Path | None, file: Path | None) -> None:
     """Raise BadInput for a plot that cannot be written, before anything is simulated."""
     if plot is not None:
-        from forbear.cli.kit.plots import check_plot
+        from forbear.cli.kit.output import check_plot
 
         check_plot(plot, () if file is None else (file,))
 

@@ -112,7 +112,7 @@ def _plot(outcomes: "Mapping[str, FleetOutcome]", file: Path) -> None:
     """
     from matplotlib.figure import Figure
 
-    from forbear.cli.kit.plots import save
+    from forbear.cli.kit.output import save_plot
     from forbear_simulate.analysis.recovery import trigger
     from forbear_simulate.cli.show import scenario_text
 
@@ -132,4 +132,4 @@ def _plot(outcomes: "Mapping[str, FleetOutcome]", file: Path) -> None:
         axes.set_ylim(bottom=0)
     panels[0].legend(loc="upper right")
     panels[-1].set_xlabel("time (s)")
-    save(figure, file)
+    save_plot(figure, file)

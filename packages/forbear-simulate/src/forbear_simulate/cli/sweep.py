@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forbear.cli.kit.output import columns, show_table, tell
-from forbear.cli.kit.plots import save
+from forbear.cli.kit.output import columns, save_plot, show_table, tell
 from forbear_simulate.cli.options import (
     check_plot_file,
     compare_option,
@@ -118,4 +117,4 @@ def plot_sweeps(swept: "Mapping[str, SweptFigures]", file: Path) -> None:
         axes.grid(alpha=0.3)
     panels[1].set_xlabel(next(iter(swept.values())).key)
     panels[0].legend()
-    save(figure, file)
+    save_plot(figure, file)

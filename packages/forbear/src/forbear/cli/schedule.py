@@ -13,8 +13,18 @@ import click
 from forbear.cli.kit.completion import complete_profile
 from forbear.cli.kit.forecast import Forecast, backoff_text, end_text, forecast, limits_text, range_text
 from forbear.cli.kit.options import GroupedCommand, PolicyOptions, apply_options, policy_options
-from forbear.cli.kit.output import EXIT_CODES, BadInput, columns, line_width, show_table, style, tell, wrap
-from forbear.cli.kit.plots import check_plot, save
+from forbear.cli.kit.output import (
+    EXIT_CODES,
+    BadInput,
+    check_plot,
+    columns,
+    line_width,
+    save_plot,
+    show_table,
+    style,
+    tell,
+    wrap,
+)
 from forbear.cli.kit.profiles import DEFAULT_PROFILE, find_named_policy
 from forbear.core.decide import Limits
 from forbear.core.presets import PRESETS
@@ -154,4 +164,4 @@ def _draw(predicted: Forecast, title: str, timeout: float | None, file: Path) ->
         totals.legend()
     for axes in (waits, totals):
         axes.set_ylim(bottom=0)
-    save(figure, file)
+    save_plot(figure, file)

@@ -19,7 +19,7 @@ except ImportError as error:
 
 from forbear.exchange.chosen import choose
 from forbear.exchange.grpc import Rpcs
-from forbear.grpc.call import field
+from forbear.grpc.call import field, to_raw
 from forbear.grpc.definitions import paths_of
 from forbear.grpc.vouch import RpcVouch
 from forbear.run.doubt import leave_in_doubt
@@ -32,8 +32,6 @@ from forbear.services.rpcs.google import find_rules
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from forbear.exchange.grpc import Rpc
-    from forbear.grpc.vouch import SafeRpcs
     from forbear.policy import Policy
     from forbear.run.derive import ClientOptions
 
@@ -55,15 +53,18 @@ class RetriedMethod:
 
 def install_in(
     client: object,
-    kinds: "tuple[Callable[[Rpc], object], Callable[[Rpc], object]]",
+    kinds: "tuple[Callable[..., object], Callable[..., object]]",
     raised: tuple[type[Exception], ...],
     policy: "Policy | None",
-    safe: "SafeRpcs",
+    vouch: RpcVouch,
     options: "ClientOptions",
 ) -> None:
-    """Replace the default retries in a generated client by those of `kinds`, for sync and for asyncio."""
-    chosen, changes = choose("install", policy, options, ("safe",))
-    rpcs = Rpcs(chosen, RpcVouch(safe), changes, raised)
+    """Replace the default retries in a generated client by those of `kinds`, for sync and for asyncio.
+
+    They also get the stubs of the transport, by the paths of their RPCs.
+    """
+    chosen, changes = choose("install", policy, options, ("safe", "settle"))
+    rpcs = Rpcs(chosen, vouch, changes, raised)
     transport = getattr(client, "transport", None)
     methods: dict[Any, Any] | None = getattr(transport, "_wrapped_methods", None)
     paths = {} if methods is None else _paths(transport)
@@ -72,9 +73,10 @@ def install_in(
     if any(isinstance(method, RetriedMethod) for method in methods.values()):
         raise ValueError("`client` has forbear's retries already; install them once, or make a new client")
     make = kinds["asyncio" in str(getattr(transport, "kind", ""))]
-    stubs = {getattr(transport, attribute): path for attribute, path in paths.items()}
+    stubs = {path: getattr(transport, attribute) for attribute, path in paths.items()}
     methods.update({
-        stub: RetriedMethod(methods[stub], make(rpcs[path])) for stub, path in stubs.items() if stub in methods
+        stub: RetriedMethod(methods[stub], make(rpcs[path], stubs=stubs))
+        for path, stub in stubs.items() if stub in methods
     })  # fmt: skip
 
 
@@ -101,7 +103,7 @@ def fill_key(method: str, message: Any, client: object) -> tuple[Any, AutomaticK
     name = method.removeprefix("/")
     path, span = _find_key(name)
     kind: Any = message.__class__
-    raw = kind.pb(message) if hasattr(kind, "pb") else message
+    raw = to_raw(message)
     if path is None or not hasattr(raw, "DESCRIPTOR") or field(message, path):
         return message, None
     filled: Any = type(raw)()

@@ -5,8 +5,8 @@ the REST transport.
 """
 
 import functools
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
 
 try:
     from google.api_core import retry as api_retry
@@ -22,6 +22,7 @@ from forbear.clients._gapic import fill_key, install_in
 from forbear.core.backoff import Exponential
 from forbear.exchange.chosen import choose, refuse_unraised
 from forbear.exchange.grpc import Rpc
+from forbear.exchange.settling import find_rpc_read, read_settle
 from forbear.grpc.vouch import RpcPattern, RpcVouch
 from forbear.policy import Policy
 from forbear.run.functions import refuse_awaitable
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from forbear.exchange.call import RetriedCall
+    from forbear.exchange.settling import RpcReadBack, SettleRpcs
     from forbear.grpc.call import GrpcCall
     from forbear.grpc.vouch import SafeRpcs
     from forbear.run.derive import ClientOptions
@@ -81,7 +83,14 @@ def async_retry_for(
     return AsyncRetry(_find_rpc("async_retry_for", method, policy, safe, options))
 
 
-def install(client: C, policy: Policy | None = None, *, safe: "SafeRpcs" = (), **options: "Unpack[ClientOptions]") -> C:
+def install(
+    client: C,
+    policy: Policy | None = None,
+    *,
+    safe: "SafeRpcs" = (),
+    settle: "SettleRpcs" = False,
+    **options: "Unpack[ClientOptions]",
+) -> C:
     """Put forbear's retries into a generated client, and return it: `install(redis_v1.CloudRedisClient())`.
 
     Each method gets the retry object of its RPC as its default, sync or asyncio, over gRPC or REST. Google's own
@@ -90,21 +99,26 @@ def install(client: C, policy: Policy | None = None, *, safe: "SafeRpcs" = (), *
     call with its own `retry=` keeps that, and gets none; `retry=None` turns retries off. A client of Firestore has a
     generated one inside, which gets them.
 
-    `safe` has the RPCs that may be executed twice, as in `forbear.clients.grpc.RetryInterceptor`; the other parameters
-    are those of `retry_for`. TypeError for any other object, ValueError for a client with forbear's retries.
+    `safe` has the RPCs that may be executed twice, and `settle` says whether a Get may settle a conflict of one's own
+    making, as in `forbear.clients.grpc.RetryInterceptor`. The other parameters are those of `retry_for`. TypeError for
+    any other object, ValueError for a client with forbear's retries.
     """
     kinds = functools.partial(Retry, fills=True), functools.partial(AsyncRetry, fills=True)
-    install_in(getattr(client, "_firestore_api", client), kinds, _RAISED, policy, safe, options)
+    vouch = RpcVouch(safe, settle=read_settle(settle))
+    install_in(getattr(client, "_firestore_api", client), kinds, _RAISED, policy, vouch, options)
     return client
 
 
 class _ForRpc(api_retry.retry_base._BaseRetry):
     """The base of both kinds: the RPC, and the `with_…` methods of Google's objects.
 
-    With `fills`, a call whose request may have a key, and has none, gets one.
+    With `fills`, a call whose request may have a key, and has none, gets one. `stubs` are those of the client, by the
+    paths of their RPCs, for the reads that settle a conflict.
     """
 
-    def __init__(self, rpc: Rpc, *, fills: bool = False) -> None:
+    def __init__(
+        self, rpc: Rpc, *, fills: bool = False, stubs: "Mapping[str, Callable[..., Any]] | None" = None
+    ) -> None:
         backoff = rpc.policy.backoff
         shown: dict[str, Any] = {}  # for code that reads Google's attributes
         if isinstance(backoff, Exponential):
@@ -112,6 +126,18 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
         super().__init__(timeout=rpc.policy.limits.timeout, **shown)
         self._rpc = rpc
         self._fills = fills
+        self._stubs = stubs or {}
+
+    def _find_read(
+        self, call: "RetriedCall", error: Exception, message: Any, options: "Mapping[str, Any]"
+    ) -> "tuple[RpcReadBack, Callable[[], Any]] | None":
+        """Return the read that settles a call with `options` after `error`, and how it is sent; None without any."""
+        look = find_rpc_read(self._rpc, call, error, message) if self._stubs else None
+        stub = None if look is None else self._stubs.get(look.method)
+        if look is None or stub is None:
+            return None
+        metadata = look.route(options.get("metadata"))
+        return look, functools.partial(stub, look.request, timeout=look.timeout, metadata=metadata)
 
     def _begin(self, args: tuple[Any, ...], *, awaits: bool = False) -> "tuple[RetriedCall, Any, tuple[Any, ...]]":
         """Return the state of a call, its request, and the arguments with which all its attempts are made."""
@@ -157,6 +183,21 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
         return type(self)(Rpc(rpc.method, rpc.policy.replace(**changes), vouch=rpc.vouch, option=rpc.option))
 
 
+def _send(read: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    """Return the response to a read, and its error."""
+    try:
+        return read(), None
+    except Exception as error:
+        return None, error
+
+
+async def _asend(read: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    try:
+        return await read(), None
+    except Exception as error:
+        return None, error
+
+
 class Retry(_ForRpc, api_retry.Retry):
     """A `google.api_core.retry.Retry` for one RPC; `retry_for` makes it."""
 
@@ -175,6 +216,10 @@ class Retry(_ForRpc, api_retry.Retry):
                     try:
                         value = func(*sent, **kwargs)
                     except Exception as error:
+                        read = self._find_read(call, error, message, kwargs)
+                        settled = None if read is None else read[0].settle(call, error, *_send(read[1]))
+                        if settled is not None:
+                            return cast("T", settled)
                         grant = rpc.failed(call, error, message, on_error=on_error)
                         if grant is None or not grant.ask():
                             raise
@@ -210,6 +255,10 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
                     try:
                         value = await func(*sent, **kwargs)
                     except Exception as error:
+                        read = self._find_read(call, error, message, kwargs)
+                        settled = None if read is None else read[0].settle(call, error, *await _asend(read[1]))
+                        if settled is not None:
+                            return cast("T", settled)
                         grant = rpc.failed(call, error, message, on_error=on_error)
                         if grant is None or not await grant.aask():
                             raise

@@ -61,24 +61,24 @@ class Start:
 class RetriedCall:
     """One call through its attempts; `start` is the moment before the first one, `entry` the call in the ledger.
 
-    `key` is the one that the adapter made for the call, None without one. Report each attempt (`failed` or `succeeded`,
-    or `end` if it is cancelled). Ask the grant that `failed` returns, and wait before the next one.
+    `key` is the one that the adapter made, and `run` has the failures; None without. Report each attempt (`failed` or
+    `succeeded`, or `end` if it is cancelled). Ask the grant that `failed` returns, and wait before the next one.
     """
 
-    __slots__ = ("_policy", "_run", "_spending", "_start", "entry", "key")
+    __slots__ = ("entry", "key", "policy", "run", "spending", "start")
 
     def __init__(self, policy: Policy, start: Start) -> None:
-        self._policy = policy
+        self.policy = policy
         self.entry: Entry | None = None
         self.key: AutomaticKey | None = None
-        self._start = start
-        self._run: Run | None = None
-        self._spending = None if policy.budget is None else Spending(policy.budget)
+        self.start = start
+        self.run: Run | None = None
+        self.spending = None if policy.budget is None else Spending(policy.budget)
 
     def begin(self, operation: Callable[[], str | None], subject: "Subject | None") -> None:
         """Count the first attempt in the policy's budget; raise Throttled, with a report, if the budget refuses it."""
-        if self._spending is not None:
-            admit(self._spending, self._start.runtime, lambda: self._begin_run(operation(), subject))
+        if self.spending is not None:
+            admit(self.spending, self.start.runtime, lambda: self.begin_run(operation(), subject))
 
     def enter(self, describe: "Callable[..., Described]", *parts: Any) -> None:
         """Enter the call in the ledgers of the runs around it, before it is sent, for `judge_described`.
@@ -86,12 +86,12 @@ class RetriedCall:
         Callers look first whether `forbear.run.ledger.is_used[0]` is true.
         """
         self.entry = Entry(judge_described, describe, *parts)
-        self._start.reports = enter(self.entry)
+        self.start.reports = enter(self.entry)
 
     def end(self) -> None:
         """Count the end of an attempt that was cancelled; do nothing if its end was counted already."""
-        if self._spending is not None:
-            self._spending.end()
+        if self.spending is not None:
+            self.spending.end()
 
     @property
     def report(self) -> Report | None:
@@ -99,7 +99,7 @@ class RetriedCall:
 
         An error that is permanent at the first attempt gets none.
         """
-        return None if self._run is None else self._run.report
+        return None if self.run is None else self.run.report
 
     def failed(
         self,
@@ -130,8 +130,8 @@ class RetriedCall:
         attempt, within which a repeat is safe; None for no limit. `refused` says that the server answered that the call
         is wrong, so it did not execute it.
         """
-        policy, start = self._policy, self._start
-        run = self._begin_run(judgement.operation, subject)
+        policy, start = self.policy, self.start
+        run = self.begin_run(judgement.operation, subject)
         unsafe = None
         if policy.repeatable is False:
             unsafe = f"{judgement.operation or 'the call'} {FORBIDDEN}"
@@ -148,7 +148,7 @@ class RetriedCall:
             blocked=None if stuck is None else Stop(Reason.BODY, stuck),
             maybe_done=code in judgement.maybe_done,
             vouched=by_word or (judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED),
-            details=_details(error, now, subject) if answer is None else (now, *answer),
+            details=details_of(error, now, subject) if answer is None else (now, *answer),
         )
         if self.key is not None and until is not None:
             until = min(until, self.key.until - start.time)  # an earlier attempt of a run around may have sent it
@@ -165,9 +165,9 @@ class RetriedCall:
 
         It gets none if the `judgement`, that of the table alone, and the policy allow that the call is repeated.
         """
-        if judgement.repeatable and self._policy.repeatable is not False:
+        if judgement.repeatable and self.policy.repeatable is not False:
             return
-        run = self._begin_run(judgement.operation, subject)
+        run = self.begin_run(judgement.operation, subject)
         unsafe = why_not(judgement, "the call")
         leave_in_doubt(error, run.operation, unsafe, run.runtime, run.started, subject, run.attempt)
 
@@ -180,23 +180,23 @@ class RetriedCall:
             self.entry.done(is_large=is_large)
         if self.key is not None:
             self.key.succeeded()
-        if self._run is not None or self._spending is not None:
-            succeeded(self._run, self._policy, self._spending)
+        if self.run is not None or self.spending is not None:
+            succeeded(self.run, self.policy, self.spending)
 
-    def _begin_run(self, operation: str | None, subject: "Subject | None") -> Run:
+    def begin_run(self, operation: str | None, subject: "Subject | None") -> Run:
         """Return the run of this call, made at its first failure."""
-        policy, start = self._policy, self._start
-        if self._run is None:
+        policy, start = self.policy, self.start
+        if self.run is None:
             name = policy.name or operation or "the call"
-            self._run = Run(
-                policy, name, start.runtime, start.time, start.reports, awaits=start.awaits, spending=self._spending
+            self.run = Run(
+                policy, name, start.runtime, start.time, start.reports, awaits=start.awaits, spending=self.spending
             )
-        self._run.subject = subject
-        return self._run
+        self.run.subject = subject
+        return self.run
 
     def time_left(self, timeout: float | None) -> float | None:
         """Return the seconds left of the caller's `timeout` for all attempts, at least 0; None without a timeout."""
-        start = self._start
+        start = self.start
         return None if timeout is None else max(0.0, timeout - (start.runtime.monotonic() - start.time))
 
 
@@ -215,7 +215,7 @@ def refuse_for_clients(policy: Policy, vouch: str) -> None:
         )
 
 
-def _details(error: Exception, now: float, subject: object) -> Details:
+def details_of(error: Exception, now: float, subject: object) -> Details:
     """Return what a support case needs of `error`: the time `now`, the status or the name of the code, and the ids."""
     resumable = isinstance(subject, Request) and is_resumable(subject)
     status: int | str | None = errors.status_of(error)

@@ -27,10 +27,11 @@ from forbear.exchange.chosen import NO_CHANGES, PolicyChanges, refuse_unraised
 from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
-from forbear.grpc.call import GrpcCall, RpcSubject, is_rpc_service, resource_of
+from forbear.grpc.call import GrpcCall, RpcSubject, is_rpc_service, resource_of, to_raw
 from forbear.grpc.vouch import ANY_RPC, NO_RPC_VOUCH, RpcVouch, vouched
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
+from forbear.run.doubt import leave_same_unknown
 from forbear.run.judges import Broken
 from forbear.run.ledger import is_used
 from forbear.run.vouching import is_vouched
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
 
 BEGUN = "the responses had begun to arrive, and would arrive again"
 """The reason why a broken stream of responses is not opened again."""
-
-_WORTH_IT = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
 
 ONCE = "the requests can be read only once; pass a list"
 """The reason why a stream of requests that is no list is not sent again."""
@@ -140,21 +139,24 @@ class Rpc:
             if status is not None:
                 judgement = judgement.replace(maybe_done=codes.over_http(judgement.maybe_done))
             verdict = self.verdict(error, judgement)
-            if on_error is not None and verdict.kind in _WORTH_IT:
+            if on_error is not None and verdict.kind in (Kind.TRANSIENT, Kind.NOT_EXECUTED):
                 on_error(error)
             told = verdict.kind is Kind.NOT_EXECUTED and is_only_of_user(
                 verdict, self._verdict_of_tables(error, judgement)
             )
             option = option_for(GrpcCall(self.method, message), self.option)
-            subject, until, no = self._subject(message), last_begin(judgement), is_refusal(status, code)
-            return call.failed(
+            subject, until, no = self.subject(message), last_begin(judgement), is_refusal(status, code)
+            grant = call.failed(
                 error, verdict, judgement, code, stuck, option, subject, by_word=told, until=until, refused=no
             )
+            if grant is None and call.run is not None and call.run.in_doubt:
+                self._leave_unknown(message)
+            return grant
         except Exception as broken:  # raised by a function of the user
             judgement = self.judge(message, by_table=True)
             proven = self._verdict_of_tables(error, judgement).kind is Kind.NOT_EXECUTED
             verdict = Broken(broken, Kind.NOT_EXECUTED if proven else Kind.PERMANENT)
-            return call.failed(error, verdict, judgement, None, stuck, self.option, self._subject(message))
+            return call.failed(error, verdict, judgement, None, stuck, self.option, self.subject(message))
 
     def cut_off(self, call: RetriedCall, error: BaseException, message: object) -> None:
         """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the call is harmless."""
@@ -163,9 +165,21 @@ class Rpc:
             judgement = self.judge(message)
         except Exception:  # raised by a function of the user
             judgement = self.judge(message, by_table=True)
-        call.leave_in_doubt(error, judgement, self._subject(message))
+        call.leave_in_doubt(error, judgement, self.subject(message))
+        self._leave_unknown(message)
 
-    def _subject(self, message: object) -> RpcSubject:
+    def _leave_unknown(self, message: object) -> None:
+        """Note for the outermost run around a call that its outcome is unknown."""
+        if self.vouch.settle is not None:
+            leave_same_unknown(self.identify(message))
+
+    def identify(self, message: object) -> object:
+        """Return what only equal calls of the same client have, None for a message without an encoding."""
+        encode = getattr(to_raw(message), "SerializeToString", None)
+        return None if encode is None else (self, encode(deterministic=True))
+
+    def subject(self, message: object) -> RpcSubject:
+        """Return what a report shows of a call with `message`."""
         return RpcSubject(self.method.removeprefix("/"), None if self.service is None else resource_of(message))
 
     def judge(self, message: object, *, by_table: bool = False) -> Judgement:

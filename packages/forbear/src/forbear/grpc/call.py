@@ -92,10 +92,14 @@ def _read_mapping(message: Any, name: str) -> Any:
     return getattr(value, "name", value)  # a member of an enum
 
 
+def to_raw(message: Any) -> Any:
+    """Return a message of protobuf: the one that a message of proto-plus wraps, or the message itself."""
+    unwrap = getattr(message.__class__, "pb", None)
+    return message if unwrap is None else unwrap(message)
+
+
 def _set_in(message: Any, name: str) -> Any:
-    raw = getattr(message.__class__, "pb", None)  # what a proto-plus message wraps
-    if raw is not None:
-        message = raw(message)
+    message = to_raw(message)
     descriptor = getattr(message, "DESCRIPTOR", None)
     fields: Any = {} if descriptor is None else descriptor.fields_by_name
     definition = fields.get(name) or fields.get(f"{name}_")

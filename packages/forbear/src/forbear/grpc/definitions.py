@@ -7,9 +7,11 @@ imported, and no server is asked; what a server said of itself, because the user
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
+from typing import NamedTuple, get_args
 
 from forbear.core.record import Record
 from forbear.grpc.status import parts
@@ -49,6 +51,14 @@ class Definition(Record):
         self._set(level=level, bindings=bindings, fields=fields, source=source)
 
 
+class RpcTypes(NamedTuple):
+    """The classes of an RPC's request and response, as its client has them, and the paths of its HTTP bindings."""
+
+    request: "Any"
+    response: "Any"
+    paths: tuple[str, ...]
+
+
 _found: dict[str, Definition] = {}  # only of names in loaded modules
 _pools: "list[Any]" = []
 
@@ -68,17 +78,38 @@ def find(name: str) -> Definition | None:
     return definition
 
 
-def _find_in_pool(name: str) -> Definition | None:
+def find_types(name: str) -> RpcTypes | None:
+    """Return the types of the RPC with this full name, None if no module with its definition is loaded."""
+    method = _find_method(name, ())
+    if method is not None:
+        from google.protobuf.message_factory import GetMessageClass
+
+        rules = [value for number, value in parts(method.GetOptions().SerializeToString()) if number == _HTTP]
+        bound = [pair for rule in rules if isinstance(rule, bytes) for pair in parts(rule)]
+        bound += [pair for number, more in bound if number == _MORE and isinstance(more, bytes) for pair in parts(more)]
+        paths = (value.decode() for number, value in bound if number in _METHODS and isinstance(value, bytes))
+        return RpcTypes(GetMessageClass(method.input_type), GetMessageClass(method.output_type), tuple(paths))
+    for module, stubs in _find_transports(name):
+        attribute = next(each for each, path in paths_of(stubs).items() if path == f"/{name}")
+        hints: Any = getattr(stubs, attribute).fget.__annotations__
+        kinds: tuple[Any, ...] = get_args(hints.get("return"))  # of Callable[[request], response]
+        if len(kinds) == 2:
+            return RpcTypes(kinds[0][0], kinds[1], tuple(rule["uri"] for rule in _rest_rules(name, module)))
+    return None
+
+
+def _find_method(name: str, pools: "Iterable[Any]") -> "Any":
+    """Return the descriptor of an RPC in protobuf's own pool, or in one of `pools`; None if they do not have it."""
     module: Any = sys.modules.get("google.protobuf.descriptor_pool")
-    if module is None:
-        return None
-    for pool in (module.Default(), *_pools):
-        try:
-            method = pool.FindMethodByName(name.replace("/", "."))
-            break
-        except KeyError:
-            continue
-    else:
+    for pool in () if module is None else (module.Default(), *pools):
+        with suppress(KeyError):
+            return pool.FindMethodByName(name.replace("/", "."))
+    return None
+
+
+def _find_in_pool(name: str) -> Definition | None:
+    method = _find_method(name, _pools)
+    if method is None:
         return None
     level, bindings, source = 0, list[str](), method.containing_service.file.name
     for number, value in parts(method.GetOptions().SerializeToString()):
@@ -104,17 +135,28 @@ def _read_bindings(rule: bytes) -> Iterator[str]:
 def _find_in_transports(name: str, loaded: int) -> Definition | None:
     """Return the definition of an RPC of a generated client; `loaded` is the number of loaded modules."""
     service, _, method = name.partition("/")
-    short = service.rpartition(".")[2]
+    for module, _ in _find_transports(name):
+        bindings = tuple(dict.fromkeys(rule["method"].upper() for rule in _rest_rules(name, module)))
+        return Definition(0, bindings, _fields_of(_request_type(service, method)), module)
+    return None
+
+
+def _find_transports(name: str) -> "Iterator[tuple[str, Any]]":
+    """Yield the modules of Google's gRPC transports that have an RPC, each with the class of the transport."""
+    short = name.partition("/")[0].rpartition(".")[2]
     for module in [each for each in tuple(sys.modules) if each.endswith(_TRANSPORT)]:
         stubs = vars(sys.modules[module]).get(f"{short}GrpcTransport")
         if f"/{name}" in paths_of(stubs).values():  # names of classes repeat
-            rest = sys.modules.get(module.removesuffix("grpc") + "rest_base")
-            bound = vars(rest or sys).get(f"_Base{short}RestTransport")
-            options = getattr(vars(bound or object).get(f"_Base{method}"), "_get_http_options", None)
-            rules: list[Mapping[str, str]] = [] if options is None else options()
-            bindings = tuple(dict.fromkeys(rule["method"].upper() for rule in rules))
-            return Definition(0, bindings, _fields_of(_request_type(service, method)), module)
-    return None
+            yield module, stubs
+
+
+def _rest_rules(name: str, module: str) -> "list[Mapping[str, str]]":
+    """Return the HTTP bindings of an RPC, which the REST transport beside a `module` has; [] without one."""
+    service, _, method = name.partition("/")
+    rest = sys.modules.get(module.removesuffix("grpc") + "rest_base")
+    bound = vars(rest or sys).get(f"_Base{service.rpartition('.')[2]}RestTransport")
+    options = getattr(vars(bound or object).get(f"_Base{method}"), "_get_http_options", None)
+    return [] if options is None else options()
 
 
 def paths_of(transport: "Any") -> dict[str, str]:

@@ -14,6 +14,7 @@ from forbear.grpc.call import GrpcCall
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from forbear.core.service import Judgement
 
@@ -35,18 +36,20 @@ class RpcVouch(Record):
     - `safe`: the RPCs that may be executed twice. A pattern, several, or a function that takes the `GrpcCall`.
     - `not_executed`: the status codes by which the server refuses calls before it executes them, as members of
       `grpc.StatusCode`. `refusals` has their numbers.
+    - `settle`: what settles a conflict of one's own making, None without a word on that.
 
     TypeError or ValueError for wrong ones.
     """
 
-    __slots__ = ("safe", "not_executed", "refusals")
+    __slots__ = ("safe", "not_executed", "refusals", "settle")
 
     safe: "tuple[RpcPattern | OperationSet, ...] | Callable[[GrpcCall], bool]"
     not_executed: frozenset[object]
     refusals: frozenset[int]
+    settle: "Any"
 
-    def __init__(self, safe: "SafeRpcs" = (), not_executed: Iterable[object] = ()) -> None:
-        self._set(safe=safe if callable(safe) else rpc_patterns(safe))
+    def __init__(self, safe: "SafeRpcs" = (), not_executed: Iterable[object] = (), settle: "Any" = None) -> None:
+        self._set(safe=safe if callable(safe) else rpc_patterns(safe), settle=settle)
         rule = "`not_executed` must list members of grpc.StatusCode, such as [grpc.StatusCode.RESOURCE_EXHAUSTED]"
         if isinstance(not_executed, str) or not isinstance(not_executed, Iterable):
             raise TypeError(f"{rule}; got {not_executed!r}")
@@ -55,7 +58,7 @@ class RpcVouch(Record):
 
     @classmethod
     def _fields(cls) -> tuple[str, ...]:
-        return ("safe", "not_executed")
+        return ("safe", "not_executed", "settle")
 
     def show(self) -> list[str]:
         """Return the keywords of an interceptor that make this vouch, without those that have their defaults."""
@@ -64,6 +67,8 @@ class RpcVouch(Record):
             shown.append(f"safe={self.safe if callable(self.safe) else [pattern.text for pattern in self.safe]!r}")
         if self.not_executed:
             shown.append(f"not_executed=[{', '.join(sorted(map(str, self.not_executed)))}]")
+        if self.settle is not None:
+            shown.append(f"settle={self.settle.settle!r}")
         return shown
 
     def is_refusal(self, judgement: "Judgement", code: int, text: str) -> bool:
@@ -91,17 +96,17 @@ class RpcPattern(Record):
     before: str
     after: str | None
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, parameter: str = "safe") -> None:
         if not isinstance(text, str):
-            raise TypeError(f"`safe` must hold full names of RPCs such as {_EXAMPLE}, got {text!r}")
+            raise TypeError(f"`{parameter}` must hold full names of RPCs such as {_EXAMPLE}, got {text!r}")
         service, slash, method = text.removeprefix("/").partition("/")
         if not slash or not service or not method or "/" in method or not text.isascii() or not _is_visible(text):
-            raise ValueError(f"`safe` must hold full names of RPCs such as {_EXAMPLE}, got {text!r}")
+            raise ValueError(f"`{parameter}` must hold full names of RPCs such as {_EXAMPLE}, got {text!r}")
         if "*" in service:
-            raise ValueError(f"`safe` must hold names whose service is written out, without `*`; got {text!r}")
+            raise ValueError(f"`{parameter}` must hold names whose service is written out, without `*`; got {text!r}")
         before, star, after = method.partition("*")
         if "*" in after:
-            raise ValueError(f"`safe` must hold names whose method has at most one `*`; got {text!r}")
+            raise ValueError(f"`{parameter}` must hold names whose method has at most one `*`; got {text!r}")
         self._set(text=text, service=service, before=before, after=after if star else None)
 
     @classmethod
@@ -119,16 +124,18 @@ class RpcPattern(Record):
         return len(method) >= len(before) + len(after) and method.startswith(before) and method.endswith(after)
 
 
-def rpc_patterns(safe: "str | Iterable[str | RpcPattern]") -> "tuple[RpcPattern | OperationSet, ...]":
+def rpc_patterns(
+    safe: "str | Iterable[str | RpcPattern]", parameter: str = "safe"
+) -> "tuple[RpcPattern | OperationSet, ...]":
     """Return the patterns in `safe`, one or several; TypeError or ValueError for wrong ones."""
     if isinstance(safe, str):
-        return (RpcPattern(safe),)
+        return (RpcPattern(safe, parameter),)
     if not isinstance(safe, Iterable):
         raise TypeError(
-            f"`safe` must be the full name of an RPC such as {_EXAMPLE}, several of them, or a function of the call; "
-            f"got {safe!r}"
+            f"`{parameter}` must be the full name of an RPC such as {_EXAMPLE}, several of them, or a function of the "
+            f"call; got {safe!r}"
         )
-    return tuple(each if isinstance(each, RpcPattern | OperationSet) else RpcPattern(each) for each in safe)
+    return tuple(each if isinstance(each, RpcPattern | OperationSet) else RpcPattern(each, parameter) for each in safe)
 
 
 def vouched(judgement: "Judgement", call: GrpcCall, vouch: RpcVouch) -> "Judgement":
@@ -140,14 +147,15 @@ def vouched(judgement: "Judgement", call: GrpcCall, vouch: RpcVouch) -> "Judgeme
     safe = vouch.safe
     if safe == () or judgement.repeatable or judgement.refused is not None or judgement.session:
         return judgement
-    covered: object = safe(call) if callable(safe) else any(_covers(each, call) for each in safe)
+    covered: object = safe(call) if callable(safe) else covers(safe, call)
     if not isinstance(covered, bool):
         raise TypeError(f"`safe` must return True or False, got {covered!r}")
     return judgement.replace(repeatable=True, vouched=True) if covered else judgement
 
 
-def _covers(pattern: RpcPattern | OperationSet, call: GrpcCall) -> bool:
-    return pattern(call) if isinstance(pattern, OperationSet) else pattern.covers(call.name)
+def covers(listed: "Iterable[RpcPattern | OperationSet]", call: GrpcCall) -> bool:
+    """Return whether any of the patterns covers a call."""
+    return any(each(call) if isinstance(each, OperationSet) else each.covers(call.name) for each in listed)
 
 
 def _is_visible(text: str) -> bool:

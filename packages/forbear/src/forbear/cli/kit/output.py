@@ -22,6 +22,7 @@ from forbear.text.duration import show
 from forbear.text.redact import redact
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -60,6 +61,27 @@ def check_links(option: str, file: Path, read: Iterable[Path] = ()) -> None:
         link, target = led
         what = f"`--{option}` must not be written through a link in the code of others: {link} leads to {target}"
         raise BadInput(what, "remove the link, or name the file itself that it leads to")
+
+
+def check_plot(file: Path, read: Iterable[Path] = ()) -> None:
+    """Raise BadInput for a file that cannot hold a plot, and ModuleNotFoundError without matplotlib."""
+    check_links("plot", file, read)
+    from matplotlib.figure import Figure
+
+    suffix = file.suffix[1:].lower()
+    if suffix not in Figure().canvas.get_supported_filetypes():
+        text = f"its suffix is {file.suffix!r}" if suffix else "it has no suffix"
+        raise BadInput(f"cannot plot to {file}: {text}", "name a file that ends in .png or .svg")
+    if not file.parent.is_dir():
+        raise BadInput(f"cannot write {file}: there is no folder {file.parent}", "choose another folder or name")
+
+
+def save_plot(figure: "Figure", file: Path) -> None:
+    """Write a figure in the format of the file's suffix; raise BadInput if that fails."""
+    try:
+        figure.savefig(file)  # pyright: ignore[reportUnknownMemberType]
+    except OSError as error:
+        raise BadInput(f"cannot write {file}: {error.strerror}", "choose another folder or name") from None
 
 
 def name_options(text: str) -> str:

@@ -101,8 +101,7 @@ def command(
     if os.name != "posix":
         raise BadInput("`forbear run` needs process groups and signals, which this system lacks", "use WSL")
     from forbear.cli.run.output import DirectOutput, WatchedOutput  # these need a POSIX system
-    from forbear.cli.run.repeat import repeat
-    from forbear.cli.run.rules import ExitRules
+    from forbear.cli.run.repeat import ExitRules, repeat
 
     code = repeat(
         command,

@@ -1,7 +1,11 @@
-"""The loop of `forbear run`: start the program, ask the policy after a failure, wait, and start it again."""
+"""The loop of `forbear run`: start the program, ask the policy after a failure, wait, and start it again.
+
+`ExitRules` says which attempts are retried, by their exit code and by what they print.
+"""
 
 import signal
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +13,6 @@ from forbear.cli.kit.output import EventPrinter, report
 from forbear.cli.kit.shared_budget import open_shared_budget
 from forbear.cli.run.child import CANNOT_RUN, NOT_FOUND, Child, ChildResult
 from forbear.cli.run.output import DirectOutput, Matches, WatchedOutput
-from forbear.cli.run.rules import ExitRules
 from forbear.cli.run.signals import PASSED_ON, Signals
 from forbear.cli.run.stdin import DirectStdin, RecordedStdin, open_stdin
 from forbear.core.decide import Limits
@@ -20,6 +23,40 @@ from forbear.text.duration import show
 
 if TYPE_CHECKING:
     from forbear.core.protocols import Backoff
+
+
+_USAGE = 2
+# The user ended the program, or its reader is gone.
+_NOT_RETRIED_SIGNALS = frozenset(128 + signum for signum in (*PASSED_ON, signal.SIGPIPE))
+TRANSIENT = frozenset(range(1, 256)) - {_USAGE, CANNOT_RUN, NOT_FOUND} - _NOT_RETRIED_SIGNALS
+"""The exit codes to retry by default: 1 to 255 but 2 (usage), 126 and 127 (cannot run), and those of some signals.
+
+The signals are SIGHUP, SIGINT, SIGQUIT, SIGTERM and SIGPIPE, each as 128 plus its number.
+"""
+
+
+@dataclass(frozen=True)
+class ExitRules:
+    """The options `--on` (None if unused) and `--stop-on`; `by_output` says that `--on-output` is used.
+
+    What stops comes first. An attempt that its time limit ended is retried then. With `--on-output`, a matching line or
+    a code of `on` is needed for a retry; without it, a code of `on` or of the default ones.
+    """
+
+    on: frozenset[int] | None = None
+    stop_on: frozenset[int] = frozenset()
+    by_output: bool = False
+
+    def is_transient(self, result: ChildResult, matches: Matches) -> bool:
+        """Return whether a failed attempt is worth another one, by its result and by the patterns that matched."""
+        if result.code in self.stop_on or matches.stop is not None:
+            return False
+        if result.timed_out:
+            return True
+        if self.by_output:
+            listed = self.on is not None and result.code in self.on
+            return listed or (matches.on is not None and result.code not in _NOT_RETRIED_SIGNALS)
+        return result.code in (TRANSIENT if self.on is None else self.on)
 
 
 class CommandFailed(Exception):

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any, cast
 import grpc
 import grpc.aio
 
-from forbear.clients.grpc.ready import AioReadiness, AioUnsent
+from forbear.clients.grpc.ready import AioReadiness, AioUnsent, Details
 from forbear.clients.grpc.sync import first_message, is_rereadable, name_of, with_time_left
 from forbear.exchange.call import RetriedCall
 from forbear.exchange.chosen import choose
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
+from forbear.exchange.settling import RpcReadBack, find_rpc_read, read_settle
 from forbear.grpc.vouch import RpcVouch
 from forbear.policy import Policy
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from forbear.exchange.settling import SettleRpcs
     from forbear.grpc.vouch import SafeRpcs
     from forbear.run.derive import ClientOptions
 
@@ -33,6 +35,7 @@ def aio_interceptors(
     safe: "SafeRpcs" = (),
     not_executed: Iterable[grpc.StatusCode] = (),
     channel: Callable[[], grpc.aio.Channel] | None = None,
+    settle: "SettleRpcs" = False,
     **options: "Unpack[ClientOptions]",
 ) -> list[grpc.aio.ClientInterceptor]:
     """Return the interceptors for asyncio: `grpc.aio.insecure_channel(target, interceptors=aio_interceptors())`.
@@ -43,8 +46,8 @@ def aio_interceptors(
 
     `channel` is a function that returns the channel, which is made later: `channel=lambda: channel`.
     """
-    policy, changes = choose("aio_interceptors", policy, options, ("safe", "not_executed", "channel"))
-    rpcs = Rpcs(policy, RpcVouch(safe, not_executed), changes, (grpc.RpcError,))
+    policy, changes = choose("aio_interceptors", policy, options, ("safe", "not_executed", "channel", "settle"))
+    rpcs = Rpcs(policy, RpcVouch(safe, not_executed, read_settle(settle)), changes, (grpc.RpcError,))
     if channel is not None and not callable(channel):
         raise TypeError(f"`channel` must be a function that returns the channel (lambda: channel); got {channel!r}")
     ready = None if channel is None else AioReadiness(channel)
@@ -73,6 +76,11 @@ class _Interceptor:
                     call = await continuation(with_time_left(details, retried), requests)
                     await call
                 except grpc.RpcError as error:
+                    look = find_rpc_read(rpc, retried, error, message)
+                    if look is not None:
+                        settled = await _read_back(look, retried, error, continuation, details, message)
+                        if settled is not None:
+                            return settled
                     grant = rpc.failed(retried, error, message)
                     if grant is None or not await grant.aask():
                         raise
@@ -97,6 +105,18 @@ class _Interceptor:
             raise
         call.add_done_callback(partial(_count_end, rpc, retried))
         return call
+
+
+async def _read_back(
+    look: RpcReadBack, retried: RetriedCall, error: Any, continuation: Continuation, details: Any, message: Any
+) -> Any:
+    """Send the read of `look`; return the response to the call if it shows it to be done, None if it does not."""
+    found = failure = None
+    try:
+        found = await (await continuation(Details(details, look.timeout, look), look.encode_as(type(message))))
+    except Exception as failed:
+        failure = failed
+    return look.settle(retried, error, found, failure)
 
 
 async def open_call(

@@ -12,7 +12,9 @@ from typing import Any, NoReturn
 import grpc
 import grpc.aio
 
+from forbear.core.report import ATTRIBUTE, Report
 from forbear.exchange.grpc import Rpc
+from forbear.exchange.settling import RpcReadBack
 
 _READY = grpc.ChannelConnectivity.READY
 _FAILED = grpc.ChannelConnectivity.TRANSIENT_FAILURE
@@ -26,15 +28,49 @@ Continuation = Callable[[Any, Any], Any]
 
 
 class Details(grpc.ClientCallDetails):
-    """A copy of a call's details with another timeout, in seconds."""
+    """A copy of a call's details with another timeout, in seconds; with a `read` those of the read."""
 
-    def __init__(self, details: Any, timeout: float) -> None:
+    method: Any
+    metadata: Any
+
+    def __init__(self, details: Any, timeout: float, read: RpcReadBack | None = None) -> None:
         self.method = details.method
         self.timeout = timeout
         self.metadata = details.metadata
         self.credentials = details.credentials
         self.wait_for_ready = details.wait_for_ready
         self.compression = getattr(details, "compression", None)
+        if read is not None:
+            is_aio = isinstance(details.method, bytes)
+            self.method = read.method.encode() if is_aio else read.method
+            routed = read.route(details.metadata)
+            self.metadata = grpc.aio.Metadata(*routed) if is_aio else routed
+
+
+class Settled:
+    """A call that a read showed to be done: its `response` and `report`, and of the rest what the read's call has."""
+
+    def __init__(self, read: Any, response: Any, report: Report | None) -> None:
+        self._read = read
+        self._response = response
+        setattr(self, ATTRIBUTE, report)
+
+    def result(self, timeout: float | None = None) -> Any:
+        return self._response
+
+    def exception(self, timeout: float | None = None) -> None:
+        return None
+
+    traceback = exception
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.OK
+
+    def details(self) -> str:
+        return ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._read, name)
 
 
 def _with_rest(details: Any, began: float) -> Any:

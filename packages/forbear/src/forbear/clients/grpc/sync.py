@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from forbear.clients.grpc.ready import Continuation, Details, Readiness, Unsent
+from forbear.clients.grpc.ready import Continuation, Details, Readiness, Settled, Unsent
 from forbear.exchange.call import RetriedCall
 from forbear.exchange.chosen import choose
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
+from forbear.exchange.settling import RpcReadBack, find_rpc_read, read_settle
 from forbear.grpc.vouch import RpcVouch
 from forbear.policy import Policy
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from forbear.exchange.settling import SettleRpcs
     from forbear.grpc.vouch import SafeRpcs
     from forbear.run.derive import ClientOptions
 
@@ -68,6 +70,9 @@ class RetryInterceptor(
       Without it, the outcome is unknown even if the server could not be reached.
     - `not_executed`: the status codes by which the server refuses calls before it executes them, such as
       `[grpc.StatusCode.RESOURCE_EXHAUSTED]`. After one of them, any call is repeated.
+    - `settle`: whether a Get may say what became of a Create or Delete of Google's APIs, if a later attempt finds it
+      done. True: the state counts, whoever made it. Names of RPCs, or a function of the call, limit that. A function
+      `mine(sent, read)` of two messages decides itself.
 
     A stream of responses is opened again until its first response arrives; if it breaks later, its error is raised with
     a note. A stream of requests is repeated if it is a list or tuple; an iterator is sent once. A call by `.future()`
@@ -81,10 +86,12 @@ class RetryInterceptor(
         safe: "SafeRpcs" = (),
         not_executed: Iterable[grpc.StatusCode] = (),
         channel: grpc.Channel | None = None,
+        settle: "SettleRpcs" = False,
         **options: "Unpack[ClientOptions]",
     ) -> None:
-        policy, changes = choose("RetryInterceptor", policy, options, ("safe", "not_executed", "channel"))
-        self._rpcs = Rpcs(policy, RpcVouch(safe, not_executed), changes, (grpc.RpcError,))
+        policy, changes = choose("RetryInterceptor", policy, options, ("safe", "not_executed", "channel", "settle"))
+        vouch = RpcVouch(safe, not_executed, read_settle(settle))
+        self._rpcs = Rpcs(policy, vouch, changes, (grpc.RpcError,))
         if channel is not None and not isinstance(channel, grpc.Channel):
             raise TypeError(f"`channel` must be a grpc.Channel, as passed to grpc.intercept_channel; got {channel!r}")
         self._ready = None if channel is None else Readiness(channel)
@@ -146,6 +153,10 @@ class RetryInterceptor(
                 if error is None:
                     retried.succeeded()
                     return call
+                look = find_rpc_read(rpc, retried, error, message)
+                settled = None if look is None else _read_back(look, retried, error, continuation, details, message)
+                if settled is not None:
+                    return settled
                 grant = rpc.failed(retried, error, message)
                 if grant is None or not grant.ask():
                     return call
@@ -176,6 +187,20 @@ class RetryInterceptor(
         if rpc.policy.budget is not None:
             call.add_done_callback(partial(_count, retried))
         return call
+
+
+def _read_back(
+    look: RpcReadBack, retried: RetriedCall, error: Any, continuation: Continuation, details: Any, message: Any
+) -> Any:
+    """Send the read of `look`; return the call that it shows to be done, None if it does not show that."""
+    try:
+        read = continuation(Details(details, look.timeout, look), look.encode_as(type(message)))
+        failure = read.exception()
+        found = read.result() if failure is None else None
+    except Exception:
+        return None
+    response = look.settle(retried, error, found, failure)
+    return None if response is None else Settled(read, response, retried.report)
 
 
 def _count(retried: RetriedCall, call: Any) -> None:

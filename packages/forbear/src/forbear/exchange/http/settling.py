@@ -5,17 +5,16 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from sys import getrefcount
 
 from forbear.core.record import Record
 from forbear.core.verdict import PERMANENT
 from forbear.exchange.call import check_word
-from forbear.http.patterns import Pattern, covers, patterns
+from forbear.http.patterns import covers, patterns
 from forbear.http.request import OVERRIDES, Request, identify, is_signed, joined
 from forbear.http.status import reason
 from forbear.http.vouch import check_flag
+from forbear.run.doubt import leave_same_unknown, was_left_unknown
 from forbear.run.failure import DetailedFailure
-from forbear.run.open_runs import outermost_run
 from forbear.run.scope import OwnWrites, open_scopes
 
 TYPE_CHECKING = False
@@ -24,15 +23,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from forbear.exchange.http.exchange import Exchange
+    from forbear.run.state import Run
     from forbear.services.cloud_storage.settling import Mine, Reading
 
     Settle = bool | str | Iterable[str] | Callable[[Request], bool] | Mine
 
-_LONGEST = 60.0
+LONGEST = 60.0
 """The seconds that a read may take under a policy without a timeout."""
-
-_MOST = 1000
-"""The runs whose unknown requests are remembered, and the requests of one run."""
 
 _OF_THE_WRITE = ("content-", "if-", "x-upload-", "x-goog-copy-source-", "x-goog-if-")
 _HEADERS = ("transfer-encoding", "expect", "range", "x-goog-hash", "x-goog-gcs-idempotency-token", *OVERRIDES)
@@ -52,12 +49,12 @@ class SettleWord(Record):
 
     __slots__ = ("settle", "mine", "_covers", "_patterns")
 
-    settle: "Settle"
-    mine: "Mine | None"
-    _covers: "Callable[[Request], bool] | None"
-    _patterns: tuple[Pattern, ...]
+    settle: "Any"
+    mine: "Any"
+    _covers: "Callable[[Any], bool] | None"
+    _patterns: "tuple[Any, ...]"
 
-    def __init__(self, settle: "Settle") -> None:
+    def __init__(self, settle: "Any", read: "Callable[..., tuple[Any, ...]]" = patterns) -> None:
         check_word("settle", settle)
         mine = covers = None
         if callable(settle):
@@ -68,18 +65,21 @@ class SettleWord(Record):
                     f"got {settle!r}"
                 )
             mine, covers = (known, None) if _takes(known, 2) else (None, known)
-        listed = () if callable(settle) or isinstance(settle, bool) else patterns(settle, "settle")
+        listed = () if callable(settle) or isinstance(settle, bool) else read(settle, "settle")
         self._set(settle=settle, mine=mine, _covers=covers, _patterns=listed)
 
     @classmethod
     def _fields(cls) -> tuple[str, ...]:
         return ("settle",)
 
-    def covers(self, request: Request) -> bool:
+    def covers(self, request: "Any") -> bool:
         """Return whether the user's word applies to a request; TypeError if a function of the user returns no bool."""
         if self._covers is not None:
             return check_flag(self._covers(request), "settle")
-        return self.settle is True or self.mine is not None or covers(self._patterns, request)
+        return self.settle is True or self.mine is not None or self._is_listed(request)
+
+    def _is_listed(self, request: "Any") -> bool:
+        return covers(self._patterns, request)
 
 
 def read_settle(settle: "Settle") -> SettleWord | None:
@@ -159,7 +159,7 @@ def find_read_back(word: SettleWord, exchange: "Exchange", status: int) -> ReadB
     judgement, request, run = exchange.judgement, exchange.request, exchange.run
     if status not in judgement.maybe_done or judgement.session:
         return None
-    if (run is None or not run.in_doubt) and not _was_left_unknown(request):
+    if not is_in_doubt(run, identify(request)):
         return None
     if not can_settle(judgement) or is_signed(request.target, request.headers.get("authorization", "")):
         return None
@@ -167,12 +167,23 @@ def find_read_back(word: SettleWord, exchange: "Exchange", status: int) -> ReadB
         return None
     places = targets(judgement.operation or "", request, word.mine)
     now, plan = exchange.runtime.monotonic(), exchange.policy
-    ends = [now + (plan.attempt_timeout or _LONGEST)]
+    ends = [now + (plan.attempt_timeout or LONGEST)]
     if plan.limits.timeout is not None:
         ends.append(exchange.started + plan.limits.timeout)
     if not places or min(ends) <= now:
         return None
     return ReadBack(judgement.operation or "", request, word.mine, places, min(ends))
+
+
+def is_in_doubt(run: "Run | None", same: object) -> bool:
+    """Return whether an earlier attempt of a `run`, or of one around it, left a request in doubt."""
+    return (run is not None and run.in_doubt) or was_left_unknown(same)
+
+
+def leave_unknown(exchange: "Exchange") -> None:
+    """Note for the outermost run around a request that its outcome is unknown, if it is."""
+    if exchange.run is None or exchange.run.in_doubt:
+        leave_same_unknown(identify(exchange.request))
 
 
 def end_settled(exchange: "Exchange", status: int, headers: "Mapping[str, str]") -> None:
@@ -182,48 +193,11 @@ def end_settled(exchange: "Exchange", status: int, headers: "Mapping[str, str]")
     """
     run = exchange.run or exchange.begin_run()
     details = exchange.details(status, headers)
-    run.settle(DetailedFailure(PERMANENT, name=f"HTTP {status}", text=reason(status), details=details))
+    end_run(run, DetailedFailure(PERMANENT, name=f"HTTP {status}", text=reason(status), details=details))
+
+
+def end_run(run: "Run", conflict: DetailedFailure) -> None:
+    """End a run with a success after a `conflict` with its own work."""
+    run.settle(conflict)
     if run.spending is not None:
         run.spending.succeeded(retried=run.attempt > 1)
-
-
-class UnknownRequests:
-    """The requests with an unknown outcome that adapters sent in a run, which began at `started`."""
-
-    __slots__ = ("_started", "requests")
-
-    def __init__(self, started: float) -> None:
-        self._started = started  # kept, so that no other object gets its id
-        self.requests: set[object] = set()
-
-    @property
-    def has_ended(self) -> bool:
-        """True if nobody but this object knows the run any more."""
-        return getrefcount(self._started) <= 2  # that of this object, and that of the argument
-
-
-_unknown: dict[int, UnknownRequests] = {}
-"""The requests of runs, by the id of the time when the run began, which is the run's identity."""
-
-
-def leave_unknown(exchange: "Exchange") -> None:
-    """Note for the outermost run around a request that its outcome is unknown, if it is."""
-    if exchange.run is not None and not exchange.run.in_doubt:
-        return
-    found, same = outermost_run(), identify(exchange.request)
-    if found is None or same is None:
-        return
-    if id(found.started) not in _unknown and len(_unknown) >= _MOST:
-        for number, each in list(_unknown.items()):
-            if each.has_ended or len(_unknown) >= _MOST:
-                _unknown.pop(number, None)
-    requests = _unknown.setdefault(id(found.started), UnknownRequests(found.started)).requests
-    if len(requests) < _MOST:
-        requests.add(same)
-
-
-def _was_left_unknown(request: Request) -> bool:
-    """Return whether an earlier attempt of the outermost run around the caller sent the same request."""
-    found = outermost_run() if _unknown else None
-    known = None if found is None else _unknown.get(id(found.started))
-    return known is not None and identify(request) in known.requests

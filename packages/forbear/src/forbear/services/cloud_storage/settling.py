@@ -110,7 +110,7 @@ def settle(operation: str, sent: Request, read: Sequence[Reading], mine: Mine | 
     if len(read) != len(places):
         return Settlement(Finding.UNKNOWN, "a read is missing")
     if proof == "absence":
-        return _settle_delete(read)
+        return settle_absence(read)
     refused = next((each for each in read if each.status != 200 or each.resource is None), None)
     if refused is not None:
         gone = refused is read[-1] and refused.status == 404
@@ -118,17 +118,31 @@ def settle(operation: str, sent: Request, read: Sequence[Reading], mine: Mine | 
     found = _find_listed(read[-1].resource or {}, what) if proof == "listing" else read[-1].resource
     if found is None:
         return Settlement(Finding.NOT_DONE, "the project has no such bucket")
-    if mine is not None:
-        is_mine = mine(what.fields, found)
+    source = read[0].resource or {} if len(read) > 1 else None
+    return settle_found(
+        what.fields,
+        found,
+        mine,
+        lambda: _find_reason(proof, operation, what, source, found),
+        _make_response(operation, found),
+    )
+
+
+def settle_found(
+    sent: Any, found: Any, mine: Callable[[Any, Any], bool] | None, find_reason: Callable[[], str], body: bytes = b""
+) -> Settlement:
+    """Return whether what was `found` is what was `sent`: by `mine`, else if `find_reason` has none against it.
+
+    `body` is that of the response. TypeError if `mine` returns no bool.
+    """
+    if mine is None:
+        why = find_reason()
+    else:
+        is_mine = mine(sent, found)
         if not isinstance(is_mine, bool):
             raise TypeError(f"`settle` must return True or False, got {is_mine!r}")
         why = "" if is_mine else "the resource is not the one that `settle` recognizes"
-    else:
-        source = read[0].resource or {} if len(read) > 1 else None
-        why = _find_reason(proof, operation, what, source, found)
-    if why:
-        return Settlement(Finding.NOT_DONE, why)
-    return Settlement(Finding.DONE, body=_make_response(operation, found))
+    return Settlement(Finding.NOT_DONE, why) if why else Settlement(Finding.DONE, body=body)
 
 
 def _plan(operation: str, sent: Request, mine: Mine | None) -> tuple[tuple[str, ...], SentWrite | str]:
@@ -207,7 +221,7 @@ def _make_target(parts: Sequence[str], query: str, more: str = "", *, full: bool
     return "/".join(parts) + (f"?{joined}" if joined else "")
 
 
-def _settle_delete(read: Sequence[Reading]) -> Settlement:
+def settle_absence(read: Sequence[Reading]) -> Settlement:
     """Return DONE if nothing is there: 404, or an HMAC key, which stays for a while, in the state DELETED."""
     for each in read:
         if each.status == 200 and (each.resource or {}).get("state") != "DELETED":
