@@ -107,6 +107,9 @@ def index() -> Iterator[str]:
         """In signatures, `Seconds` is a number of seconds or a `timedelta`. `On` is what the parameter `on` takes, and
         `Answer` is what a function given to it may return: a bool, a number, a `timedelta` or a `Verdict`.
         A default of `...` is longer than a line, and the text says what it is.""",
+        """The examples run in tests. They have `forbear` and the names of their page. `valkey` is the path of a Unix
+        socket on which a Valkey listens, and `cloud` an [embedded cloud](../../testing.md#the-embedded-cloud) with the
+        bucket `my-bucket`. Waits take no time there.""",
     )
     for title, prefixes in _PARTS.items():
         yield from (f"## {title}", "")

@@ -54,6 +54,7 @@ def test_every_public_name_has_an_entry_with_a_text(module: str) -> None:
     for name, text in found.items():
         said = re.sub(r"```py\n.*?```", "", text, flags=re.DOTALL).strip()
         assert said, f"{module}.{name} has no text"
+        assert "\n\n>>> " not in text, f"an example of {module}.{name} is no block of code"
         assert f"[`{name}`]({module}.md#" in listed
 
 

@@ -1,42 +1,70 @@
-"""Each public name of `forbear` has an example in its docstring, which runs; `help(forbear)` begins with a screen."""
+"""Each public name has an example in its docstring, which runs; `help(forbear)` begins with a screen."""
 
 import doctest
 import inspect
 import pydoc
+import re
+from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 
 import forbear
+from docs.generate import api
 from docs.generate.__main__ import API, page
 from forbear.testing import virtual_time
+from forbear_cloud import Cloud
 
-LIKE_ANOTHER = {"aupdate": "update"}
-"""The names whose docstring refers to that of another."""
+_FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL | doctest.NORMALIZE_WHITESPACE
+_REFERENCE = re.compile(r"\bExample:\s+see\s+`(\w+)`\.")
+"""The reference in the docstring of a twin, or of a small part of something, to a name of the same module."""
+
+_LATER = ("forbear.clients", "forbear.services", "forbear.export", "forbear_")
+"""The modules whose examples are still to be written."""
 
 
-@pytest.mark.parametrize("name", forbear.__all__)
-def test_an_example(name: str) -> None:
-    """The example of a public name runs, and prints what stands below it."""
-    text = inspect.getdoc(getattr(forbear, name)) or ""
-    if name in LIKE_ANOTHER:
-        assert f"`{LIKE_ANOTHER[name]}`" in text
-        return
-    flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
-    test = doctest.DocTestParser().get_doctest(text, {"forbear": forbear}, name, None, None)
-    assert test.examples
-    problems = list[str]()
-    with virtual_time(seed=1):
-        doctest.DocTestRunner(optionflags=flags).run(test, out=problems.append)
+def texts(module: ModuleType) -> dict[str, str]:
+    """Return the docstrings of the classes and functions of a public module, and of whatever the package itself has."""
+    values = {name: getattr(module, name) for name in api.names(module.__name__)}
+    return {name: inspect.getdoc(value) or "" for name, value in values.items() if module is forbear or is_code(value)}
+
+
+def is_code(value: object) -> bool:
+    """Return whether a value is a class or a function: what is none, as a constant, has no docstring of its own."""
+    return isinstance(value, type) or (inspect.isroutine(value) and not inspect.isbuiltin(value))
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[Cloud]:
+    """A cloud for the examples of all modules."""
+    with Cloud() as cloud:
+        yield cloud
+
+
+@pytest.mark.parametrize("name", [name for name in api.MODULES if not name.startswith(_LATER)])
+def test_examples(name: str, cloud: Cloud, valkey: str) -> None:
+    """Each name of a module has an example that runs and prints what stands below it, or refers to one that has."""
+    module = pytest.importorskip(name, exc_type=ImportError)
+    names = {"forbear": forbear, "cloud": cloud, "valkey": valkey}
+    names |= {public: getattr(module, public) for public in api.names(name)}
+    problems, found = list[str](), texts(module)
+    for public, text in found.items():
+        test = doctest.DocTestParser().get_doctest(text, names.copy(), public, None, None)
+        reference = _REFERENCE.search(text)
+        if reference and ">>> " not in found.get(reference[1], ""):
+            problems.append(f"{public} refers to {reference[1]}, which has no example")
+        if not (test.examples or reference):
+            problems.append(f"{public} has no example")
+        with virtual_time(seed=1):
+            doctest.DocTestRunner(optionflags=_FLAGS).run(test, out=problems.append)
     assert problems == []
 
 
 def test_examples_are_code_on_the_pages() -> None:
     """On the page of the API an example is a block of code."""
     text = page(f"{API}forbear")
-    named = [name for name in forbear.__all__ if name not in LIKE_ANOTHER]
-    made = [name for name in named if inspect.isroutine(value := getattr(forbear, name)) or inspect.isclass(value)]
+    made = [name for name, doc in texts(forbear).items() if ">>> " in doc and is_code(getattr(forbear, name))]
     assert text.count("```pycon\n>>> ") == len(made)  # the entry of another value has the text of its variable
-    assert "\n\n>>> " not in text
 
 
 def test_help_begins_with_a_screen() -> None:

@@ -110,7 +110,7 @@ async def aupdate(
     """Change a stored value as `update` does, with async `read` and `write`, in asyncio and trio.
 
     `modify`, `conflict` and `mine` are sync. The policy may have an attempt timeout, which limits each `read` and each
-    `write`.
+    `write`. Example: see `update`.
     """
     cycle = _UpdateCycle(read, modify, write, conflict, mine, policy, awaits=True)
     log = HarmLog(cycle.run.started, cycle.run)

@@ -44,7 +44,12 @@ _RESET = re.compile(r"reset(?:-after)?(?=-|$)")
 
 
 def add_wait(verdict: Verdict, wait: Wait | None) -> Verdict:
-    """Return a verdict that asks for a retry with the `wait`, unless it has a longer one; any other as it is."""
+    """Return a verdict that asks for a retry with the `wait`, unless it has a longer one; any other as it is.
+
+    >>> from forbear.verdicts import TRANSIENT
+    >>> add_wait(TRANSIENT, find_wait({"retry-after": "7"}, 503)).retry_after
+    7.0
+    """
     if wait is None or not verdict or (verdict.retry_after is not None and verdict.retry_after >= wait[0]):
         return verdict
     return verdict.replace(retry_after=wait[0], wait_from=wait[1])
@@ -68,6 +73,9 @@ def find_wait(
     most `MOST_BODY` bytes. Absolute times are read against the response's own Date, without one against `now`.
 
     Of several waits the longest counts. A finer one replaces it if it is the same, rounded up to whole seconds.
+
+    >>> find_wait({"retry-after": "7"}, 503)
+    (7.0, 'Retry-After')
     """
     waits = list(_read_headers(headers, status, host, units, now))
     if body is not None and status is not None and may_ask_in_body(status, headers):

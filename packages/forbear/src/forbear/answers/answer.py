@@ -15,7 +15,10 @@ LOST = "reset or timeout after sending"
 
 @dataclass(frozen=True)
 class FailureOutcome:
-    """The answer for one kind of failure: what it is, its HTTP status if any, and whether and why it is retried."""
+    """The answer for one kind of failure: what it is, its HTTP status if any, and whether and why it is retried.
+
+    Example: see `Answer`.
+    """
 
     failure: str
     status: int | None
@@ -36,6 +39,12 @@ class Answer:
     - `maybe_done` lists the responses that, on a later attempt, may mean that an earlier attempt worked.
     - `rule` says which rule judged an operation that no table has, and where its facts are from; None otherwise.
     - `more` has what only some services know.
+
+    >>> answer = forbear.explain("POST https://api.example.com/orders")
+    >>> answer.judgement.repeatable, answer.would_vouch
+    (False, 'safe="POST https://api.example.com/orders"')
+    >>> [outcome.failure for outcome in answer.outcomes if outcome.retried]
+    ['connection refused, DNS or TLS failure']
     """
 
     title: str

@@ -53,7 +53,11 @@ _END_OF_COMMAND = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<"})
 
 
 def is_curl(words: Sequence[str]) -> bool:
-    """Return whether these are the words of a curl command line, or the whole line is in the first word."""
+    """Return whether these are the words of a curl command line, or the whole line is in the first word.
+
+    >>> is_curl(["curl -X DELETE https://example.com"]), is_curl(["DELETE", "https://example.com"])
+    (True, False)
+    """
     first = words[0].split(maxsplit=1)[:1] if words else []
     return first != [] and first[0].replace("\\", "/").rpartition("/")[2] in ("curl", "curl.exe")
 
@@ -66,7 +70,11 @@ def parse(words: Sequence[str], read: Reader | None = None) -> tuple[Request, li
 
 
 def takes_next(word: str) -> bool:
-    """Return whether a word is a curl option, or ends in one, whose value is the next word."""
+    """Return whether a word is a curl option, or ends in one, whose value is the next word.
+
+    >>> takes_next("--header"), takes_next("-sX"), takes_next("--head")
+    (True, True, False)
+    """
     if word.startswith("--"):
         return word[2:] in _WITH_VALUE
     if not word.startswith("-"):
@@ -137,6 +145,11 @@ class CurlLine:
     `urls`, `form` (the parts of `-F`), `file` (of `-T`) and `removed` (the headers that the line takes away, in lower
     case) are as in the line. `others` has the options that do not change the request as the tables judge it. `end` is
     the pipe, redirection or ";" at which the curl command ended. `read` is as in `Draft`.
+
+    >>> line = CurlLine()
+    >>> line.read(["curl -X DELETE https://storage.googleapis.com/storage/v1/b/my-bucket"])
+    >>> line.request().method, line.request().target
+    ('DELETE', '/storage/v1/b/my-bucket')
     """
 
     def __init__(self, read: Reader | None = None) -> None:

@@ -48,14 +48,26 @@ _CONFLICTS = ("ABORTED", "ALREADY_EXISTS")  # what the body of a 409 may say
 
 @dataclass(frozen=True)
 class Overrides:
-    """The options of a user that change an answer: what they vouch for, and limits and waits."""
+    """The options of a user that change an answer: what they vouch for, and limits and waits.
+
+    >>> vouch = Vouch(safe="POST https://api.example.com/search")
+    >>> request = Request("POST", "api.example.com", "/search")
+    >>> explain_request(request, None, ProfileChoice("default"), Overrides(vouch)).judgement.vouched
+    True
+    """
 
     vouch: Vouch = NO_VOUCH
     adjust: Callable[[Policy], Policy] | None = None
 
 
 def answer(request: Request, service: str | None, profile: ProfileChoice, overrides: Overrides | None = None) -> Answer:
-    """Return which failures of a request are retried, and why, by the `service` named or that of its host."""
+    """Return which failures of a request are retried, and why, by the `service` named or that of its host.
+
+    >>> request = Request("DELETE", "storage.googleapis.com", "/storage/v1/b/my-bucket")
+    >>> answer = explain_request(request, None, ProfileChoice("default"))
+    >>> answer.judgement.operation, answer.why
+    ('storage.buckets.delete', 'a repeat is harmless')
+    """
     overrides = overrides or Overrides()
     policy, judge = policy_for(request, service, profile)
     if overrides.adjust is not None:
@@ -100,6 +112,11 @@ def policy_for(request: Request, service: str | None, profile: ProfileChoice) ->
     """Return the policy for a request, and the service that judges it: by name, else of the profile, else of the host.
 
     Raises NoAnswer if there is no such profile, or if the service does not judge HTTP requests.
+
+    >>> request = Request("DELETE", "storage.googleapis.com", "/storage/v1/b/my-bucket")
+    >>> policy, service = policy_for_request(request, None, ProfileChoice("default"))
+    >>> service.name
+    'cloud_storage'
     """
     if service is None:
         service = profile.service
@@ -123,6 +140,9 @@ def hide_in_path(request: Request) -> str:
     """Return the path of a request for display: without secrets such as the token of a webhook.
 
     The verb of a custom method stays (`secret:getIamPolicy`): a short word after a path that has no secret.
+
+    >>> hide_in_path(Request("POST", "hooks.slack.com", "/services/T0000/B0000/VerySecret123"))
+    '/[redacted]'
     """
     host, path = printable(request.host), printable(path_of(request))
     before, colon, verb = path.rpartition(":")

@@ -14,7 +14,7 @@ from forbear.services.policies import DEFAULT_PROFILE, AmbiguousName, find_polic
 
 @dataclass(frozen=True, slots=True)
 class ProfileChoice:
-    """The name of a policy, and whether to retry 404, too, as a user chose them."""
+    """The name of a policy, and whether to retry 404, too, as a user chose them. Example: see `explain_request`."""
 
     name: str
     retry_not_found: bool = False

@@ -16,6 +16,11 @@ class RequestRatio(Ratio):
     """At most `ratio` retries for each first attempt of the last `window` seconds, plus `floor` retries per second.
 
     This is Finagle's budget: a call pays in when it begins, whatever becomes of it. The rest is as for `Ratio`.
+
+    >>> budget = Budget(RequestRatio(0.2, floor=0))
+    >>> calls = [forbear.retry(OSError, budget=budget).call(int) for _ in range(10)]
+    >>> [budget.take() for _ in range(3)]
+    [True, True, False]
     """
 
     __slots__ = ()
@@ -37,6 +42,10 @@ class ActiveShare(UserRecord):
     A call is active while an attempt of it is under way. A granted retry that still waits is one of the retries, but no
     active call. The part after the point does not count: 20 % of 19 calls are 3. The failed attempt itself counts as
     active until the decision. No successes are needed: a retry is granted again once enough retries have ended.
+
+    >>> budget = Budget(ActiveShare(share=0.2, least=1))
+    >>> [budget.take() for _ in range(3)]
+    [True, False, False]
     """
 
     __slots__ = ("share", "least")
@@ -94,6 +103,12 @@ class ClientThrottle(UserRecord):
     refused with the probability max(0, (requests - k * accepts) / (requests + 1)). It is a request then, too. A retry
     is granted while that probability is 0. So after ceil((requests + 1 - k * accepts) / (k - 1)) successes, a retry is
     granted again.
+
+    >>> from forbear.testing import Script
+    >>> budget = Budget(ClientThrottle(least=3))
+    >>> policy = forbear.retry(OSError, attempts=1, budget=budget, on_give_up=lambda error: type(error).__name__)
+    >>> [policy.call(Script(OSError)) for _ in range(6)]
+    ['OSError', 'OSError', 'OSError', 'Throttled', 'Throttled', 'Throttled']
     """
 
     __slots__ = ("k", "window", "least")

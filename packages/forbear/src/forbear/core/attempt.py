@@ -26,7 +26,7 @@ class Attempt(Record):
     without one. `request_ids` are the ids that the server gave the attempt, as pairs of a header's name and its value.
 
     The constructor removes secrets from text and ids, and cuts the text after 500 characters and each id after 256,
-    because reports and events show them.
+    because reports and events show them. Example: see `Report`.
     """
 
     __slots__ = ("number", "error", "text", "elapsed", "delay", "time", "status", "request_ids")

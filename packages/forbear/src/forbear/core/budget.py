@@ -29,7 +29,11 @@ _RETRYABLE = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
 
 
 def micro(number: float) -> int:
-    """Return `number` in millionths, rounded to a whole number; so ten deposits of 0.1 are exactly one token."""
+    """Return `number` in millionths, rounded to a whole number; so ten deposits of 0.1 are exactly one token.
+
+    >>> micro_tokens(0.1)
+    100000
+    """
     whole = int(number)  # apart, because a large float has no millionths
     return whole * MICRO + round((number - whole) * MICRO)
 
@@ -69,6 +73,14 @@ class TokenBucket(UserRecord):
     a retry adds what its last retry took, instead of `deposit` (the retry quota of the AWS SDKs). The least amount is a
     millionth of a token. After ceil(cost / deposit) successes at the first attempt, a retry is granted again, if
     `capacity` is not below `cost`.
+
+    >>> budget = Budget(TokenBucket(capacity=2, deposit=0.5))
+    >>> [budget.take() for _ in range(3)]
+    [True, True, False]
+    >>> for _ in range(2):
+    ...     budget.put(retried=False)  # two successes pay for one retry
+    >>> budget.take()
+    True
     """
 
     __slots__ = ("capacity", "deposit", "cost", "refund", "throttled_cost", "timeout_cost")
@@ -135,6 +147,10 @@ class Throttle(UserRecord):
     0, also one after which the limits allow no retry. A success adds `token_ratio`. A millionth of a token is the least
     amount. After floor((max_tokens / 2 + 1) / token_ratio) + 1 successes a retry is granted again, if `max_tokens` is
     more than 2.
+
+    >>> budget = Budget(Throttle(max_tokens=10))
+    >>> [budget.take() for _ in range(6)]
+    [True, True, True, True, False, False]
     """
 
     __slots__ = ("max_tokens", "token_ratio")
@@ -171,6 +187,12 @@ class Ratio(UserRecord):
     least a millisecond and moves in tenths of its length, the slots. The default floor is 0, because the floors of many
     clients add up. With R retries in the window, one more is granted after at most ceil((R + 1) / ratio) successes.
     `ratio` and `floor` count in millionths.
+
+    >>> budget = Budget(Ratio(0.2))
+    >>> for _ in range(10):
+    ...     budget.put(retried=False)  # ten successes
+    >>> [budget.take() for _ in range(3)]
+    [True, True, False]
     """
 
     __slots__ = ("ratio", "window", "floor")

@@ -46,6 +46,11 @@ def chain(
     """Yield `error`, then all errors that it wraps, however deep, each once, and at most MOST.
 
     `wrapped` returns what one error wraps, the likeliest last; what is no exception is left out.
+
+    >>> error = RuntimeError("no stock")
+    >>> error.__cause__ = KeyError("red")
+    >>> [*error_chain(error)]
+    [RuntimeError('no stock'), KeyError('red')]
     """
     return walk(error, lambda link: [each for each in wrapped(link) if isinstance(each, BaseException)], MOST)
 

@@ -18,6 +18,9 @@ def shown(value: object) -> str:
     """Return the repr of a value for an error text, cut after 200 characters, with "..." if it is cut.
 
     If `repr` raises, as for whole numbers of more than 4300 digits, the text names the type instead.
+
+    >>> len(shown_value("a" * 1000))
+    203
     """
     try:
         text = repr(value)
@@ -41,6 +44,11 @@ def positive_seconds(name: str, value: object, *, none: str | None = None) -> No
 
     A bool and NaN count as no numbers. `name` is the parameter's name for the error text. None is accepted only if
     `none` is a text, which says in the error what None means ("no limit").
+
+    >>> check_positive_seconds("timeout", -5)
+    Traceback (most recent call last):
+        ...
+    ValueError: `timeout` must be positive and finite, got -5
     """
     if type(value) is int and 0 < value < 1_000_000:
         return  # the common case is quick, since policies may be made for each call
@@ -71,6 +79,11 @@ def at_least(name: str, value: object, least: float, *, what: str = "a number", 
 
     A bool and NaN count as no numbers. With `whole`, the number must be an int, of any size. In the error text, `name`
     is the parameter's name and `what` its kind.
+
+    >>> check_at_least("attempts", 0, 1)
+    Traceback (most recent call last):
+        ...
+    ValueError: `attempts` must be 1 or more and finite, got 0
     """
     if type(value) is int and least <= value < 1_000_000:
         return  # as in `positive_seconds`
@@ -112,12 +125,20 @@ def _finite(
 
 
 def is_mapping(value: "Any") -> bool:
-    """Return whether a value of unknown type is a mapping."""
+    """Return whether a value of unknown type is a mapping.
+
+    >>> is_mapping({"a": 1}), is_mapping([("a", 1)])
+    (True, False)
+    """
     return isinstance(value, Mapping)
 
 
 def is_list(value: "Any") -> bool:
-    """Return whether a value of unknown type is a list."""
+    """Return whether a value of unknown type is a list.
+
+    >>> is_list([1, 2]), is_list((1, 2))
+    (True, False)
+    """
     return isinstance(value, list)
 
 

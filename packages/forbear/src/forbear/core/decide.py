@@ -131,7 +131,10 @@ class Limits(UserRecord):
 
 
 class Reason(Enum):
-    """The rule that stopped a run; its value is the rule in words. SETTLED ends it with a success."""
+    """The rule that stopped a run; its value is the rule in words. SETTLED ends it with a success.
+
+    Example: see `Report`.
+    """
 
     PERMANENT = "the error is permanent"
     CONFLICT = "a conflict: only the whole read-modify-write may be repeated"
@@ -153,7 +156,7 @@ class Reason(Enum):
 
 
 class Wait:
-    """The decision to wait `delay` seconds and then to try again."""
+    """The decision to wait `delay` seconds and then to try again. Example: see `decide`."""
 
     __slots__ = ("delay",)
 
@@ -165,7 +168,10 @@ class Wait:
 
 
 class Stop:
-    """The decision to give up; `reason` is the rule and `text` the rule in words (default: the reason's value)."""
+    """The decision to give up; `reason` is the rule and `text` the rule in words (default: the reason's value).
+
+    Example: see `decide`.
+    """
 
     __slots__ = ("reason", "text")
 
@@ -198,6 +204,12 @@ def decide(
     attempts, of the wait that the server asks for, or of time. Otherwise the wait is the verdict's own delay, or that
     of the backoff; a wait that the server asks for is the minimum, and gets jitter. With `limits.clamp`, a wait past
     the deadline is cut there instead of stopping.
+
+    >>> limits, backoff = forbear.Limits(attempts=2), forbear.Constant(1)
+    >>> decide(limits, backoff, TRANSIENT, attempt=1, elapsed=0, u=0.5, repeatable=True)
+    Wait(1.0)
+    >>> decide(limits, backoff, TRANSIENT, attempt=1, elapsed=0, u=0.5, repeatable=False).reason
+    <Reason.UNSAFE: ...>
     """
     kind = verdict.kind
     if kind is _PERMANENT:

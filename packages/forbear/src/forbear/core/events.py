@@ -45,6 +45,15 @@ class Failed(Record):
     `error` is its exception, None if a value was refused (`on_result=`) or a response arrived. `name` is the type of
     the failure ("ConnectionError", "HTTP 503") and `text` its message without secrets; `error` itself may contain some.
     `verdict` says what the failure means.
+
+    >>> from forbear.testing import Script
+    >>> seen = []
+    >>> forbear.retry(OSError, on_event=seen.append).call(Script(TimeoutError("slow"), "done"))
+    'done'
+    >>> [type(event).__name__ for event in seen]
+    ['Failed', 'Scheduled', 'Recovered']
+    >>> seen[0].attempt, seen[0].name, seen[0].text
+    (1, 'TimeoutError', 'slow')
     """
 
     __slots__ = ("operation", "attempt", "elapsed", "error", "text", "verdict", "name")
@@ -83,7 +92,7 @@ class Scheduled(Record):
 
     `elapsed` is the time since the run began, in seconds, before that wait. `vouched` is true once only the user's word
     allowed a retry of this run. `wait_from` is the header or field by which the server asked for a wait, None if it
-    asked for none.
+    asked for none. Example: see `Failed`.
     """
 
     __slots__ = ("operation", "attempt", "elapsed", "delay", "failure", "vouched", "wait_from")
@@ -116,7 +125,7 @@ class Recovered(Record):
     `failures` are the attempts before it; of more than 32, the first 16 and the last 16. `maybe_done` is True if an
     earlier attempt may have worked, and a conflict that the function handled may have been with that one. `settled` is
     True if the last attempt met what an earlier one had done, as a read showed; then `failures` has that attempt, too.
-    `billed` is True if an earlier attempt may have cost money, as calls of language models do.
+    `billed` is True if an earlier attempt may have cost money, as calls of language models do. Example: see `Failed`.
     """
 
     __slots__ = ("operation", "attempt", "elapsed", "failures", "maybe_done", "settled", "billed")
@@ -146,7 +155,8 @@ class Recovered(Record):
 class GaveUp(Record):
     """The run gave up; `report` has the reason and the attempts.
 
-    A run that makes no report emits no such event, as after a permanent error of the first attempt.
+    A run that makes no report emits no such event, as after a permanent error of the first attempt. Example: see
+    `Failed`.
     """
 
     __slots__ = ("operation", "report")
@@ -161,7 +171,7 @@ class GaveUp(Record):
 class Succeeded(Record):
     """The run succeeded on attempt number `attempt`, `elapsed` seconds after it began; for `on_success` only.
 
-    Other listeners get `Recovered` instead, and nothing for a success at once.
+    Other listeners get `Recovered` instead, and nothing for a success at once. Example: see `Failed`.
     """
 
     __slots__ = ("operation", "attempt", "elapsed")
@@ -177,7 +187,7 @@ class Succeeded(Record):
 class WouldStop(Record):
     """Attempt number `attempt` would have ended the run, as `text` says, but the policy has `enforce="warn"`.
 
-    The attempt may have been executed, and a repeat could do harm. It is repeated all the same.
+    The attempt may have been executed, and a repeat could do harm. It is repeated all the same. Example: see `Failed`.
     """
 
     __slots__ = ("operation", "attempt", "elapsed", "text")
@@ -195,7 +205,7 @@ class BudgetDegraded(Record):
     """A shared budget cannot ask its server, as `text` says (without secrets), and lives on the process's own credit.
 
     `operation` is "shared budget" and the name of the budget. The next ask is in `pause` seconds, or later. No further
-    such event comes before the server is back.
+    such event comes before the server is back. Example: see `Failed`.
     """
 
     __slots__ = ("operation", "text", "pause")
@@ -209,7 +219,10 @@ class BudgetDegraded(Record):
 
 
 class BudgetRestored(Record):
-    """The server of a shared budget answers again, after `elapsed` seconds; `operation` is as for `BudgetDegraded`."""
+    """The server of a shared budget answers again, after `elapsed` seconds; `operation` is as for `BudgetDegraded`.
+
+    Example: see `Failed`.
+    """
 
     __slots__ = ("operation", "elapsed")
 

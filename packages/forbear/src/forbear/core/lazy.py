@@ -17,6 +17,10 @@ def exports(
     `calls` maps names to modules, too, but there the value of the name is the result of the module's function of that
     name: `policy` is then `module.policy()`.
     Other names raise AttributeError. `__dir__` lists all these names, and what the package has.
+
+    >>> load, list_names = lazy_exports("json", {"JSONDecoder": "decoder"})
+    >>> load("JSONDecoder").__name__
+    'JSONDecoder'
     """
     home = package if below is None else below
 

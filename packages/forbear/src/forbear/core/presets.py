@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 
 class Preset(Record):
-    """Limits and a backoff under a `name`, with the `reason` for these figures in one or two sentences."""
+    """Limits and a backoff under a `name`, with the `reason` for these figures in one or two sentences.
+
+    >>> preset = PRESETS["interactive"]
+    >>> preset.limits, preset.backoff
+    (Limits(attempts=4, timeout=10), Exponential(initial=0.5, maximum=4.0))
+    """
 
     __slots__ = ("name", "limits", "backoff", "reason")
 

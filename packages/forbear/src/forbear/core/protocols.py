@@ -14,7 +14,18 @@ On = type[Exception] | tuple[type[Exception] | Callable[[Exception], Answer], ..
 
 
 class Backoff(Protocol):
-    """The protocol of a backoff: any object whose `delay` method returns the seconds to wait before each retry."""
+    """The protocol of a backoff: any object whose `delay` method returns the seconds to wait before each retry.
+
+    >>> from forbear.testing import Script, virtual_time
+    >>> class Linear:
+    ...     def delay(self, retry, u, previous):
+    ...         return retry + 1.0
+    >>> with virtual_time() as time:
+    ...     forbear.retry(OSError, backoff=Linear()).call(Script(OSError, OSError, "done"))
+    'done'
+    >>> time.slept
+    [1.0, 2.0]
+    """
 
     def delay(self, n: int, u: float, previous: float | None, /) -> float:
         """Return the seconds to wait before retry `n`, counted from 0.
@@ -33,6 +44,10 @@ class BudgetRule(Protocol):
     now, cost)` counts the end of an attempt, which took `cost` (0 for a first one). `failed(state, now, verdict)`
     counts a failure, after `release` and whether or not a retry follows. `wait(state, now, delay)` counts a granted
     retry, right after `take`: it is sent in `delay` seconds. The docstrings of our own rules say only what is special.
+
+    >>> from forbear.budgets import Budget
+    >>> Budget().rule
+    TokenBucket()
     """
 
     def start(self) -> list[int]:

@@ -13,6 +13,13 @@ class Record:
 
     Setting or deleting a field raises AttributeError. Only values of the same class can be equal. A subclass lists its
     own fields in `__slots__`, takes all fields by the same names in `__init__` and stores them with `_set`.
+
+    >>> class Point(Record):
+    ...     __slots__ = ("x", "y")
+    ...     def __init__(self, x, y):
+    ...         self._set(x=x, y=y)
+    >>> Point(1, 2).replace(y=3) == Point(1, 3)
+    True
     """
 
     __slots__ = ()
@@ -95,7 +102,11 @@ class UserRecord(Record):
 
 
 def field_names(record: Record) -> tuple[str, ...]:
-    """Return the names of a record's fields, in the order of its constructor's parameters."""
+    """Return the names of a record's fields, in the order of its constructor's parameters.
+
+    >>> field_names(forbear.Constant(1))
+    ('seconds', 'spread')
+    """
     return record._fields()
 
 

@@ -50,6 +50,13 @@ class Report(Record):
     names. Both are None where they are not known, and contain no secrets. `hint` ends what the note says of
     `maybe_done`, "" for nothing. `number` counts the reports of this process, and `origin` identifies the run that made
     this one; comparisons and pickles leave out both.
+
+    >>> try:
+    ...     forbear.retry(OSError, attempts=2).call(open, "/no/such/file")
+    ... except OSError as error:
+    ...     report = forbear.report(error)
+    >>> report.reason, [attempt.error for attempt in report.attempts]
+    (<Reason.ATTEMPTS: 'attempts'>, ['FileNotFoundError', 'FileNotFoundError'])
     """
 
     __slots__ = (
@@ -190,6 +197,12 @@ def attach(error: BaseException, report: Report) -> None:
 
     This works even if the exception's class forbids new attributes. A class that stores notes differently may hide the
     note.
+
+    >>> from forbear.events import Reason, Report
+    >>> error = ConnectionError("lost")
+    >>> attach_report(error, Report("load", (), 2.5, Reason.TIMEOUT, "limit of 2 s reached"))
+    >>> forbear.report(error).text
+    'limit of 2 s reached'
     """
     carry(error, report)
     attributes: dict[str, object] = attributes_of(error)
@@ -208,7 +221,11 @@ def _list_other_notes(notes: "Any") -> "list[object]":
 
 
 def text_of(error: BaseException) -> str:
-    """Return `str(error)` with lone surrogates as escapes; if its `__str__` raises, return a text that says so."""
+    """Return `str(error)` with lone surrogates as escapes; if its `__str__` raises, return a text that says so.
+
+    >>> error_text(ConnectionError("lost"))
+    'lost'
+    """
     try:
         text = str(error)
         return text if text.isascii() else writable(text)

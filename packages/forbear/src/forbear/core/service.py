@@ -42,6 +42,12 @@ class Judgement(Record):
     - `vouched` is true if only the user's word makes the request repeatable.
     - `unknown` says why a request is none of the operations (a wrong bucket name), None if nothing more is known.
     - `billed` is true if each execution costs money, and does nothing else: a call of a language model.
+
+    >>> from forbear.services import find
+    >>> request = Request("DELETE", "storage.googleapis.com", "/storage/v1/b/b/o/a")
+    >>> judgement = find(request.host, request.target).classify(request)
+    >>> judgement.repeatable, judgement.conditions
+    (False, ('ifGenerationMatch=', 'generation='))
     """
 
     __slots__ = (

@@ -11,14 +11,19 @@ if TYPE_CHECKING:
 
 
 class Effect(Enum):
-    """The effect of a failed attempt on the server: certainly none, or unknown."""
+    """The effect of a failed attempt on the server: certainly none, or unknown. Example: see `Verdict`."""
 
     NO = "no"
     UNKNOWN = "unknown"
 
 
 class Safety(Enum):
-    """The safety of executing an operation twice: always safe, safe under a condition, or never safe."""
+    """The safety of executing an operation twice: always safe, safe under a condition, or never safe.
+
+    >>> from forbear.services import redis
+    >>> [redis.classify(command).safety.value for command in (["SADD", "ids", "7"], ["INCR", "count"])]
+    ['always', 'never']
+    """
 
     ALWAYS = "always"
     CONDITIONAL = "conditional"
@@ -26,7 +31,10 @@ class Safety(Enum):
 
 
 class Kind(Enum):
-    """The kind of a failure, which decides whether a repeat is allowed; `Verdict` explains the four."""
+    """The kind of a failure, which decides whether a repeat is allowed; `Verdict` explains the four.
+
+    Example: see `Verdict`.
+    """
 
     NOT_EXECUTED = "not executed"
     TRANSIENT = "transient"
@@ -46,6 +54,11 @@ class Verdict(Record):
     that the client has used up retries of its own; it is not retried again, unless the policy has `retry_exhausted`.
     `timed_out` says that the client's own timeout ended the attempt. A run sets it for its budget if the class of the
     error, or a base of it, has "Timeout" in its name.
+
+    >>> busy = Verdict(Kind.NOT_EXECUTED, retry_after=2)
+    >>> busy.effect
+    <Effect.NO: 'no'>
+    >>> policy = forbear.retry(on=lambda error: busy if "busy" in str(error) else PERMANENT)
     """
 
     __slots__ = ("kind", "retry_after", "delay", "throttled", "exhausted", "timed_out", "wait_from")

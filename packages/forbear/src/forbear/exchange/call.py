@@ -204,7 +204,7 @@ def refuse_for_clients(policy: Policy, vouch: str) -> None:
     """Raise ValueError for a policy with `repeatable=True`, also a joined one: it would cover all that a client sends.
 
     The text ends with `vouch`, which says what to write instead. Also raises it for the options that only functions
-    have, such as `on_give_up`.
+    have, such as `on_give_up`. Example: see `HttpOptions`.
     """
     for name, option in OPTIONS.items():
         if option.of_functions and getattr(policy, name) != option.default:

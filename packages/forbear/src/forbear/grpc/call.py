@@ -49,7 +49,7 @@ class GrpcCall(Record):
     `method` is the full name of the RPC ("/google.storage.v2.Storage/DeleteObject", with or without the slash).
     `message` is its request, for a stream the first one: a protobuf or proto-plus message, or a dict with the
     definition's field names. None means that it is not available; it becomes an empty dict, which never makes a call
-    safer.
+    safer. Example: see `judge_rpc`.
     """
 
     __slots__ = ("method", "message")

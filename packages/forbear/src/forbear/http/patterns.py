@@ -103,6 +103,9 @@ def suggested(request: Request) -> tuple[str, ...]:
 
     What may be a secret is `<fill in>`, which users replace: whatever reports hide, long segments, and queries.
     There is a pattern for the method, and one for each other method that an override header names.
+
+    >>> suggested_patterns(Request("POST", "api.example.com", "/search"))
+    ('POST https://api.example.com/search',)
     """
     scheme, host, port = request.origin
     origin = f"{scheme}://{f'[{host}]' if ':' in host else host}"

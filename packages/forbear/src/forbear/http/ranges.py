@@ -11,8 +11,7 @@ from forbear.core.record import Record
 from forbear.http.preconditions import is_strong
 from forbear.http.status import reason
 
-_ALIASES = {"x-gzip": "gzip", "x-compress": "compress"}
-"""The old names of content codings, each with its current name (RFC 9110 §8.4.1)."""
+_ALIASES = {"x-gzip": "gzip", "x-compress": "compress"}  # the old names of content codings (RFC 9110 §8.4.1)
 
 
 class Unresumable(Exception):
@@ -40,7 +39,11 @@ class ContentRange(Record):
 
 
 def parse(value: str) -> ContentRange | None:
-    """Parse a Content-Range header (RFC 9110 §14.4); None if it makes no sense or has another unit than bytes."""
+    """Parse a Content-Range header (RFC 9110 §14.4); None if it makes no sense or has another unit than bytes.
+
+    >>> parse_content_range("bytes 5-9/10").first, parse_size("10")
+    (5, 10)
+    """
     unit, _, rest = value.strip().partition(" ")
     span, slash, size = rest.strip().partition("/")
     total = number(size)
@@ -105,8 +108,7 @@ class DownloadRange(Record):
         If-Range is sent only if there is an `etag` and no content coding: a response to it may leave out its coding
         (RFC 9110 §15.3.7). If there is a `generation`, name it in the URL as well, so that a newer object does no harm.
         """
-        end = "" if self.last is None else self.last
-        headers = {"range": f"bytes={self.first + received}-{end}"}
+        headers = {"range": f"bytes={self.first + received}-{'' if self.last is None else self.last}"}
         if self.is_conditional:
             headers["if-range"] = self.etag or ""
         return headers
@@ -250,9 +252,7 @@ def _is_same(expected: DownloadRange, headers: Mapping[str, str]) -> bool:
         raise Unresumable("the object has another ETag now", final=True)
     if expected.generation is not None and generation not in (None, expected.generation):
         raise Unresumable("the object has another generation now", final=True)
-    return (expected.etag is not None and etag is not None) or (
-        expected.generation is not None and generation is not None
-    )
+    return None not in (expected.etag, etag) or None not in (expected.generation, generation)
 
 
 def _names(headers: Mapping[str, str]) -> tuple[str | None, str | None]:
@@ -316,5 +316,5 @@ def _length(headers: Mapping[str, str]) -> int | None:
 
 
 def number(text: str) -> int | None:
-    """Parse a count of bytes of at most 19 digits; None for any other text."""
+    """Parse a count of bytes of at most 19 digits; None for any other text. Example: see `parse_content_range`."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None

@@ -49,6 +49,11 @@ class Request(Record):
     `target` is the raw, still percent-encoded path with its query, as in the request line. `headers` has lower-case
     names. `body` is the content, None where it is not available (a stream); an unknown body never makes a request
     safer. `port` None means the port in `host`, or the default of the `scheme`.
+
+    >>> from forbear.services.rfc9110 import Rfc9110
+    >>> put = Request("PUT", "api.example.com", "/orders/7", {"content-type": "application/json"}, b"{}")
+    >>> Rfc9110().classify(put).repeatable
+    True
     """
 
     __slots__ = ("method", "host", "target", "headers", "body", "scheme", "port")

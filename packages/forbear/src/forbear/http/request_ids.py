@@ -29,6 +29,9 @@ def request_ids(headers: "Mapping[str, str]", *, resumable: bool = False) -> Req
     `headers` may have names in any case, if it finds each by its own spelling. At most 8 ids are returned, of each the
     first 256 characters. The options of a trace are left out. If the request is part of a `resumable` upload, the value
     of X-GUploader-UploadID is hidden, because it is the key to the upload session.
+
+    >>> request_ids({"content-type": "text/csv", "x-request-id": "7f3a"})
+    (('x-request-id', '7f3a'),)
     """
     ids: dict[str, str] = {}
     for name in headers:

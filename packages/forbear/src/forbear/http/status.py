@@ -60,7 +60,11 @@ def parse_retry_after(value: str, date: str | None = None, now: float | None = N
 
 
 def reason(status: int) -> str:
-    """Return a status with its reason phrase, "503 Service Unavailable"; the number alone if it has none."""
+    """Return a status with its reason phrase, "503 Service Unavailable"; the number alone if it has none.
+
+    >>> status_phrase(503)
+    '503 Service Unavailable'
+    """
     from http import HTTPStatus  # on a rare path, and expensive to import
 
     try:

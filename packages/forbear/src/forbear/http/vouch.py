@@ -28,7 +28,7 @@ class Vouch(Record):
     - `safe`: the requests that may be executed twice. A pattern, several, or a function that takes the `Request`.
     - `apis`: what is known of the APIs at some origins, with patterns of their own.
 
-    `patterns` follow from both. TypeError or ValueError for wrong ones.
+    `patterns` follow from both. TypeError or ValueError for wrong ones. Example: see `vouched`.
     """
 
     __slots__ = ("safe", "apis", "patterns")
@@ -57,6 +57,11 @@ def vouched(judgement: "Judgement", request: Request, vouch: Vouch) -> "Judgemen
 
     A vouch only ever raises `repeatable`. It does not apply to batches and the like, which are refused, nor to requests
     of upload sessions. TypeError if a function of the user returns no bool.
+
+    >>> from forbear.services.rfc9110 import Rfc9110
+    >>> request = Request("POST", "api.example.com", "/search")
+    >>> vouched(Rfc9110().classify(request), request, Vouch(safe="POST https://api.example.com/search")).repeatable
+    True
     """
     safe = vouch.safe
     if not (safe or vouch.patterns) or judgement.repeatable or judgement.refused is not None or judgement.session:

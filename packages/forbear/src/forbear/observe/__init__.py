@@ -28,6 +28,14 @@ def listen(*listeners: "Listener") -> None:
 
     They replace the earlier ones, also the logger that listens by default: `listen(Logging(), Prometheus())` keeps it,
     and `listen()` removes all. Raises TypeError for a listener that is not callable or is async.
+
+    >>> from forbear.testing import Script
+    >>> listen(lambda event: print(type(event).__name__))
+    >>> forbear.retry(OSError).call(Script(OSError, "done"))
+    Failed
+    Scheduled
+    Recovered
+    'done'
     """
     for listener in listeners:
         _listeners.check("a listener", listener)
@@ -35,7 +43,16 @@ def listen(*listeners: "Listener") -> None:
 
 
 def all_of(*listeners: "Listener") -> "Listener":
-    """Return one listener for `on_event` that calls each of these in turn, even after one has failed."""
+    """Return one listener for `on_event` that calls each of these in turn, even after one has failed.
+
+    >>> from forbear.testing import Script
+    >>> events, names = [], []
+    >>> listener = all_of(events.append, lambda event: names.append(type(event).__name__))
+    >>> forbear.retry(OSError, on_event=listener).call(Script(OSError, "done"))
+    'done'
+    >>> names, len(events)
+    (['Failed', 'Scheduled', 'Recovered'], 3)
+    """
     for listener in listeners:
         _listeners.check("a listener", listener)
 

@@ -18,6 +18,13 @@ class Logging:
     Retries and giving up are warnings, never errors: only the caller knows whether the failure is an error. Late
     successes, and conflicts, which a read-modify-write handles, are logged as INFO. A call that succeeds at once logs
     nothing. The record's attribute `forbear` has the same values as a dict.
+
+    >>> import logging, sys
+    >>> from forbear.testing import Script
+    >>> logging.getLogger("orders").addHandler(logging.StreamHandler(sys.stdout))
+    >>> policy = forbear.retry(OSError, backoff=forbear.Constant(2), on_event=Logging("orders"), name="load")
+    >>> done = policy.call(Script(OSError("lost"), "done"))
+    load: attempt 1 failed (OSError: lost), attempt 2 in 2 s
     """
 
     def __init__(self, logger: logging.Logger | str = LOGGER) -> None:

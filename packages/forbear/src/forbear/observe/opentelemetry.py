@@ -43,6 +43,17 @@ class OpenTelemetry:
     each run), `forbear.recoveries`, `forbear.give_ups` (and `forbear.reason`), `forbear.would_stop`, and for
     shared budgets `forbear.budgets_degraded` and `forbear.budgets_restored`. For a request to a host that no service
     knows, metrics and span names have the method only. Providers are the process's own by default.
+
+    >>> from opentelemetry.sdk.trace import TracerProvider
+    >>> from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    >>> from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+    >>> from forbear.testing import Script
+    >>> provider, exporter = TracerProvider(), InMemorySpanExporter()
+    >>> provider.add_span_processor(SimpleSpanProcessor(exporter))
+    >>> forbear.retry(OSError, on_event=OpenTelemetry(provider), name="load").call(Script(OSError, "done"))
+    'done'
+    >>> [(span.name, span.attributes["forbear.attempts"]) for span in exporter.get_finished_spans()]
+    [('load', 2)]
     """
 
     def __init__(

@@ -34,6 +34,14 @@ class Prometheus:
     `forbear_budgets_degraded_total` and `forbear_budgets_restored_total` (operation). Calls that succeed at
     once are not counted, and cost nothing. A request to a host that no service knows has only its method as the
     operation, since host names would make endless labels.
+
+    >>> from prometheus_client import CollectorRegistry
+    >>> from forbear.testing import Script
+    >>> registry = CollectorRegistry()
+    >>> forbear.retry(OSError, on_event=Prometheus(registry), name="load").call(Script(OSError, "done"))
+    'done'
+    >>> registry.get_sample_value("forbear_retries_total", {"operation": "load"})
+    1.0
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:

@@ -18,6 +18,14 @@ class Structlog:
 
     `logger` is a bound logger (default: `structlog.get_logger("forbear")`). The levels are those of
     `forbear.observe.logging.Logging`.
+
+    >>> import structlog
+    >>> from forbear.testing import Script
+    >>> with structlog.testing.capture_logs() as entries:
+    ...     forbear.retry(OSError, on_event=Structlog()).call(Script(OSError, "done"))
+    'done'
+    >>> [entry["event"] for entry in entries]
+    ['retry scheduled', 'recovered']
     """
 
     def __init__(self, logger: structlog.typing.FilteringBoundLogger | None = None) -> None:

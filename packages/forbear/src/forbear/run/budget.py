@@ -40,6 +40,11 @@ class Budget:
     is safe to share between threads and tasks, and to use in signal handlers and `__del__`. A copy is the same budget;
     unpickling makes a new, full one. When the budget refuses a retry, the run ends at once with the reason BUDGET. In a
     forked child, a budget that counts active attempts is new, too.
+
+    >>> budget = Budget(TokenBucket(capacity=2))
+    >>> policy = forbear.retry(OSError, budget=budget)
+    >>> [budget.take() for _ in range(3)]  # the policy asks so before each retry
+    [True, True, False]
     """
 
     __slots__ = ("__weakref__", "_admit", "_counts", "_failed", "_forked", "_release", "_wait", "_rule", "_state")
@@ -233,6 +238,11 @@ class HostBudgets(Budget):
     At most `most` budgets are kept: the least recently used one goes, and its host gets a new, full one. A budget that
     a request or a client is using is not lost, even if it is over the number. A copy is the same object; unpickling
     makes a new, empty one.
+
+    >>> budgets = HostBudgets()
+    >>> first = budgets.of("a.example.com")
+    >>> first is budgets.of("A.example.com"), first is budgets.of("b.example.com")
+    (True, False)
     """
 
     __slots__ = ("_arguments", "_kept", "_live", "_make", "_spare")

@@ -17,6 +17,14 @@ class Failure:
 
     `unsafe` is None (default) if it may. `name` and `text` describe the failure in reports. The run sets `elapsed`, the
     seconds since it began.
+
+    >>> from forbear.verdicts import TRANSIENT
+    >>> run = Run(forbear.retry(OSError, attempts=2), "load", current_runtime(), current_runtime().monotonic())
+    >>> grant = run.after(Failure(TRANSIENT, OSError("lost")))
+    >>> grant.ask(), run.attempt
+    (True, 2)
+    >>> run.after(Failure(TRANSIENT, OSError("lost"))), run.report.reason
+    (None, <Reason.ATTEMPTS: 'attempts'>)
     """
 
     __slots__ = ("elapsed", "error", "name", "text", "unsafe", "verdict")
@@ -65,7 +73,7 @@ class Failure:
 class DetailedFailure(Failure):
     """A failed attempt of which more is known, or which ended without an error; then `name` and `text` must be passed.
 
-    It is slower to make. Functions, which fail more often than requests, do not need it.
+    It is slower to make. Functions, which fail more often than requests, do not need it. Example: see `Failure`.
     """
 
     __slots__ = ("billed", "blocked", "details", "harmless", "hint", "maybe_done", "response", "until", "vouched")

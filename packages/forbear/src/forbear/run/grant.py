@@ -31,7 +31,7 @@ class Grant:
 
     Async loops await `aask` and `asleep`. False from `ask` means that the run has given up after all: raise the error,
     or return the response. This class is for a retry that is granted already. Others have `is_open`: only `ask` finds
-    out, and may wait for the answer.
+    out, and may wait for the answer. Example: see `Failure`.
     """
 
     __slots__ = ("delay", "runtime")

@@ -119,6 +119,13 @@ class Attempts(_Block):
     """`for attempt in policy`: yields itself for each attempt until a block ends without an error or the run gives up.
 
     It sleeps before each retry. When the run gives up, the block's error is raised.
+
+    >>> for attempt in forbear.retry(OSError):
+    ...     with attempt:
+    ...         if attempt.number < 3:
+    ...             raise TimeoutError("slow")
+    ...         print(attempt.number)
+    3
     """
 
     __slots__ = ()
@@ -138,7 +145,7 @@ class AsyncAttempts(_Block):
     """`async for attempt in policy`: yields itself for each attempt, as the sync form `Attempts` does.
 
     `async with attempt` also enforces the attempt timeout. A budget that is awaited refuses a retry at the head of the
-    loop: there the error of the block is raised again.
+    loop: there the error of the block is raised again. Example: see `Attempts`.
     """
 
     __slots__ = ("_error", "_log", "_within")

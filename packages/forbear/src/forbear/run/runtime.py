@@ -106,6 +106,12 @@ class Runtime:
     """The real clock, sleep and randomness; tests replace it with a virtual one by `current.set()`.
 
     `monotonic()` is for durations, and `now()` is the wall clock in epoch seconds.
+
+    >>> from forbear.testing import virtual_time
+    >>> with virtual_time() as time:
+    ...     current_runtime().sleep(60)
+    ...     time.elapsed
+    60.0
     """
 
     monotonic = staticmethod(time.monotonic)

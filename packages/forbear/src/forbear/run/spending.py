@@ -42,6 +42,14 @@ class Spending:
     Report the first attempt (`begin`), each failure (`failed`), each request to retry (`take`) and the success
     (`succeeded`). `end` is for an attempt that was cancelled. Without it, the attempt ends when this object is dropped.
     Raises TypeError for a budget per host, which has none of its own counters.
+
+    >>> from forbear.budgets import Budget, TokenBucket
+    >>> from forbear.verdicts import TRANSIENT
+    >>> policy = forbear.retry(OSError, budget=Budget(TokenBucket(capacity=1)))
+    >>> spending, runtime = Spending(policy.budget), current_runtime()
+    >>> admit(spending, runtime, lambda: Run(policy, "load", runtime, runtime.monotonic()))
+    >>> spending.take(TRANSIENT), spending.take(TRANSIENT)
+    (True, False)
     """
 
     __slots__ = ("_active", "_cost", "budget", "refused")
@@ -129,7 +137,7 @@ def begin(run: "SpendingRun") -> None:
 def admit(spending: Spending, runtime: "Runtime", run: "Callable[[], SpendingRun]") -> None:
     """Count a first attempt. If the budget does not admit it, raise Throttled, with a report by the run of `run()`.
 
-    The clients call it before they send a request. They need no run before the first failure.
+    The clients call it before they send a request. They need no run before the first failure. Example: see `Spending`.
     """
     if spending.admits(runtime):
         return
@@ -144,6 +152,14 @@ def succeeded(run: "RunState | None", plan: "RetryPlan", spending: Spending | No
     """Count a success in the budget, and notify the listeners if it took more than one attempt.
 
     `run` is None if no attempt had failed: then only `spending` counts it, or without one the budget of `plan`, if any.
+
+    >>> from forbear.budgets import Budget, TokenBucket
+    >>> policy = forbear.retry(OSError, budget=Budget(TokenBucket(capacity=1, deposit=1)))
+    >>> policy.budget.take(), policy.budget.take()
+    (True, False)
+    >>> count_success(None, policy)
+    >>> policy.budget.take()
+    True
     """
     if run is not None:
         run.succeeded()

@@ -45,7 +45,7 @@ class Run(RunRecord):
     clock of `runtime`, and `reports` the number of reports made by then (default: now). `awaits` is True if the loop is
     async: then it shares its thread, and `stop_on` does not end its waits. `subject` is the request that the run sends,
     for the report; None (default) for a run of a function. `spending` is the run's part in the budget if the first
-    attempt was counted there; None (default) makes one.
+    attempt was counted there; None (default) makes one. Example: see `Failure`.
     """
 
     __slots__ = ("reports", "awaits", "refused", "counts", "spending", "checked")

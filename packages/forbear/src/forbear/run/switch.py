@@ -21,7 +21,12 @@ ever_stopping = [False]
 
 
 def is_off() -> bool:
-    """Return whether retries are off, in the whole process or in this thread or task."""
+    """Return whether retries are off, in the whole process or in this thread or task.
+
+    >>> with forbear.disabled():
+    ...     retries_are_off()
+    True
+    """
     return _everywhere["off"] or _off_here.get()
 
 

@@ -20,7 +20,10 @@ RECOMMENDED = "policy"
 
 
 class AmbiguousName(ValueError):
-    """The error for the name of a profile that several services have; `choices` are its full names."""
+    """The error for the name of a profile that several services have; `choices` are its full names.
+
+    Example: see `find_policy`.
+    """
 
     def __init__(self, profile: str, choices: list[str]) -> None:
         super().__init__(f"several services have the profile {profile}; name one of {', '.join(choices)}")
@@ -31,6 +34,13 @@ def find_policy(name: str, service: str | None = None) -> Policy | None:
     """Return the policy called `name`, None if there is none; raise AmbiguousName if several services have it.
 
     `service` is the one that is meant: it completes a profile's name, and its policy takes the waits of a preset.
+
+    >>> find_policy("cloud_storage.documented").limits
+    Limits(attempts=None, timeout=600)
+    >>> find_policy("documented")
+    Traceback (most recent call last):
+        ...
+    forbear.services.policies.AmbiguousName: several services have the profile documented; ...
     """
     if name == DEFAULT_PROFILE or name in PRESETS:
         base = Policy(OSError, name=name) if service is None else _find_in_service(service, RECOMMENDED)
@@ -46,7 +56,11 @@ def find_policy(name: str, service: str | None = None) -> Policy | None:
 
 
 def policy_names() -> list[str]:
-    """Return all full names of policies: "default", the services with their profiles, and the presets."""
+    """Return all full names of policies: "default", the services with their profiles, and the presets.
+
+    >>> policy_names()[:3]
+    ['default', 'cloud_storage', 'cloud_storage.documented']
+    """
     services = [
         service if profile == RECOMMENDED else f"{service}.{profile}"
         for service in registry.names()

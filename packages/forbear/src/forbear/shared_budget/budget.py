@@ -47,7 +47,7 @@ _CURES = (
 
 
 class BudgetUnavailable(Exception):
-    """The server of a shared budget cannot be used; the text says why, and what helps."""
+    """The server of a shared budget cannot be used; the text says why, and what helps. Example: see `SharedBudget`."""
 
 
 class SharedBudget(local.Budget):
@@ -76,6 +76,14 @@ class SharedBudget(local.Budget):
     a restart from a snapshot, the retries that were granted but not kept come on top, at most C.
 
     Raises ValueError or TypeError for wrong arguments. `check()` finds out whether the server can be used.
+
+    >>> budget = SharedBudget(f"unix://{valkey}", "payments", capacity=50)
+    >>> budget.check()
+    >>> policy = forbear.retry(OSError, budget=budget)
+    >>> SharedBudget("unix:///no/such/socket", "payments").check()
+    Traceback (most recent call last):
+        ...
+    forbear.budgets.BudgetUnavailable: ...
     """
 
     __slots__ = ("_address", "_arguments", "_client", "_forks", "_on_event", "_share", "name", "window")

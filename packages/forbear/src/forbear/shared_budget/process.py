@@ -93,7 +93,7 @@ class PendingGrant:
 
     It was `sent` at a monotonic time, for a retry or (`pays` only) without one. `answer` is None until it is known; a
     lost ask is a refusal. It is `overdue` once its run has stopped looking for it. A run that ended without the answer
-    sets `left`: a grant then makes the own token whole.
+    sets `left`: a grant then makes the own token whole. Example: see `LocalBucket`.
     """
 
     __slots__ = ("answer", "left", "overdue", "pays", "sent", "share")
@@ -139,6 +139,7 @@ class ProcessShare:
 
     `name` is the name of the budget for events, which `notify` gets. It is safe to share between threads. No method
     but `wait` waits, and none raises an error. A subclass may have its own clock (`now`) and randomness (`random`).
+    Example: see `LocalBucket`.
     """
 
     __slots__ = ("_busy", "_news", "_notify", "_payment", "_refused_until", "_under_way", "capacity", "credit",

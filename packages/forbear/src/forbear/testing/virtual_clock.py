@@ -30,7 +30,7 @@ class VirtualTime:
     """The clock that `virtual_time()` yields; in asyncio and trio it jumps to the next alarm when all tasks wait.
 
     A task that waits for real I/O or a thread counts as waiting, so time may jump before its result arrives. Threads
-    can share a clock; event loops can use it one after the other.
+    can share a clock; event loops can use it one after the other. Example: see `virtual_time`.
     """
 
     def __init__(self) -> None:
@@ -225,6 +225,12 @@ def virtual_time(seed: int | None = None) -> Generator[VirtualTime]:
     It applies to this thread or task and the tasks that it starts. Threads see the clock if they run in a copy of the
     context, as those of `asyncio.to_thread` do. With a `seed` the jitter is the same every time; without one (default)
     it stays random. Blocks can be nested; each has its own clock.
+
+    >>> with virtual_time(seed=7) as time:
+    ...     forbear.retry(OSError).call(Script(OSError, OSError, "done"))
+    ...     len(time.slept), time.elapsed == sum(time.slept)
+    'done'
+    (2, True)
     """
     time = VirtualTime()
     token = current.set(VirtualRuntime(time, seed))

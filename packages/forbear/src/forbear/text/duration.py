@@ -10,6 +10,9 @@ def parse_duration(text: str, *, plain: bool = False) -> float | None:
 
     Spaces around it and capitals are ignored. Return None for any other text, such as a sign, an exponent or "inf", and
     for a number beyond all floats.
+
+    >>> parse_duration("1m30s"), parse_duration("soon")
+    (90.0, None)
     """
     import re  # here: `import forbear` does not load it
 

@@ -177,7 +177,12 @@ The signs are grouped by their first letters, which makes the search twice as fa
 
 
 class HiddenText(str):
-    """A text that its repr hides, such as a key, so that a traceback with variables does not show it."""
+    """A text that its repr hides, such as a key, so that a traceback with variables does not show it.
+
+    >>> key = HiddenText("tr0ub4dor")
+    >>> key, key == "tr0ub4dor"
+    ('[redacted]', True)
+    """
 
     __slots__ = ()
 
@@ -186,7 +191,7 @@ class HiddenText(str):
 
 
 class HiddenBytes(bytes):
-    """Bytes that their repr hides, such as the head of a request with secret headers."""
+    """Bytes that their repr hides, such as the head of a request with secret headers. Example: see `HiddenText`."""
 
     __slots__ = ()
 
@@ -206,6 +211,9 @@ def redact(text: str) -> str:
     Credentials, tokens, values of URL queries, and user names and passwords in URLs become "[redacted]". Characters
     that a terminal may obey (control characters, changes of the writing direction) and lone surrogates become escapes.
     A longer text loses its end, with the word that the cut goes through, and gets an ellipsis.
+
+    >>> redact("GET https://user:secret@api.example.com/orders?token=abc")
+    'GET https://[redacted]@api.example.com/orders?token=[redacted]'
     """
     whole = printable(text[: LIMIT + 1])
     if len(whole) <= LIMIT:
@@ -218,6 +226,9 @@ def without_user(address: str) -> str:
     """Return an address for display, redacted. A user and password before its last `@` are hidden.
 
     For a value that ought to be a URL and may lack the scheme or have another fault, by which `redact` would know them.
+
+    >>> redact_address("user:secret@localhost:6379")
+    '[redacted]@localhost:6379'
     """
     _, at, host = address.rpartition("@")
     return redact(f"{HIDDEN}@{host}" if at else address)
@@ -227,6 +238,10 @@ def conceal(secret: str) -> None:
     """Hide this text from now on wherever `redact` finds it; for a secret without a known shape, such as a key.
 
     This holds for the whole process and all its threads, and for the 1000 secrets that were new last.
+
+    >>> conceal("tr0ub4dor")
+    >>> redact("wrong key: tr0ub4dor")
+    'wrong key: [redacted]'
     """
     if secret not in _concealed:
         _concealed[secret] = None
@@ -251,7 +266,11 @@ def hide(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return `text` with each character that `str.isprintable` rejects, such as a line end, as a backslash escape."""
+    """Return `text` with each character that `str.isprintable` rejects, such as a line end, as a backslash escape.
+
+    >>> printable("bell" + chr(7)).isprintable()
+    True
+    """
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

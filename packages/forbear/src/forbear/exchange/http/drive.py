@@ -24,7 +24,12 @@ _NO_HEADERS: Mapping[str, str] = {}
 
 
 def drive(port: Sender[R]) -> R:
-    """Send a request as often as its policy allows, and return the last response or raise the last error."""
+    """Send a request as often as its policy allows, and return the last response or raise the last error.
+
+    >>> sorted(HttpPort.__abstractmethods__)  # what an adapter writes: examples/adapter is a whole one
+    ['_headers', '_read_body', '_scheme_and_port', '_target', 'broken', 'chunks', 'close', 'first', 'read_copy',
+     'send', 'settle', 'verdict']
+    """
     plain = port.is_plain
     if not plain:
         port.exchange.begin()
@@ -119,7 +124,7 @@ class Reader(Iterator[bytes], Generic[R]):
     belong to the first response. Close the reader at the end: it closes the response it is reading.
 
     Set `whole` before the first byte if the caller gets the body only as a whole. Then nothing is handed out before it
-    is complete, so that it can start over with any other response.
+    is complete, so that it can start over with any other response. Example: see `drive`.
     """
 
     __slots__ = ("whole", "_chunks", "_close", "_download", "_handed_out", "_headers", "_held", "_port", "_status")

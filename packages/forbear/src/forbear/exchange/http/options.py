@@ -35,6 +35,12 @@ class HttpOptions(Record):
     - `vouch`: the user's word on requests, from `safe` and `apis`.
     - `settle`: the user's word on what settles the doubt about a write, None for none.
     - `raised`: the bases of the errors that the client raises, by which `on=` of a policy is checked; () for no check.
+
+    >>> policy = forbear.retry(ConnectionError, attempts=3)
+    >>> refuse_for_clients(policy, "use safe=")  # a ValueError for repeatable=True
+    >>> chosen, service = HttpOptions(policy).resolve("storage.googleapis.com", "/storage/v1/b", lambda: None)
+    >>> chosen.limits, service.name
+    (Limits(attempts=3), 'cloud_storage')
     """
 
     __slots__ = ("is_plain", "policy", "buffer", "service", "vouch", "changes", "raised", "settle")

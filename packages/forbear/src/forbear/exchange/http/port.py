@@ -265,7 +265,7 @@ class Sender(HttpCall, Generic[R]):
 
 
 class Port(Sender[R]):
-    """A sync port, which also reads the body of a response."""
+    """A sync port, which also reads the body of a response. Example: see `drive`."""
 
     __slots__ = ()
 
@@ -279,7 +279,7 @@ class Port(Sender[R]):
 
 
 class AsyncSender(HttpCall, Generic[R]):
-    """The async form of `Sender`."""
+    """The async form of `Sender`. Example: see `adrive`."""
 
     __slots__ = ()
 
@@ -302,7 +302,7 @@ class AsyncSender(HttpCall, Generic[R]):
 
 
 class AsyncPort(AsyncSender[R]):
-    """The async form of `Port`."""
+    """The async form of `Port`. Example: see `adrive`."""
 
     __slots__ = ()
 

@@ -21,6 +21,11 @@ class Variation(Record):
 
     The first `skip` bytes of the body are left out (default 0), with None the whole body. If any are left out,
     `headers` has the new length.
+
+    >>> headers = {"accept": "text/csv", "content-md5": "XrY7u+Ae7tCTyyK7j1rNww=="}
+    >>> Variation({"content-range": "bytes 5-9/10"}, skip=5).adjust(headers)
+    >>> headers
+    {'accept': 'text/csv', 'content-range': 'bytes 5-9/10'}
     """
 
     __slots__ = ("headers", "query", "skip")
@@ -54,7 +59,7 @@ ORIGINAL = Variation()
 
 
 class Body(Protocol):
-    """A body that may have to be sent again."""
+    """A body that may have to be sent again. Example: see `FixedBody`."""
 
     @property
     def once(self) -> bool:
@@ -87,7 +92,12 @@ class _SyncBody:
 
 
 class Fixed(_SyncBody):
-    """A body of bytes in memory, `content`."""
+    """A body of bytes in memory, `content`.
+
+    >>> body = FixedBody(b"order 7")
+    >>> [*body.chunks(skip=6)]
+    [b'7']
+    """
 
     __slots__ = ("content",)
 
@@ -104,7 +114,14 @@ class Fixed(_SyncBody):
 
 
 class Seekable(_SyncBody):
-    """A file, of which every attempt sends the bytes from position `start` on; the client reads it as `stream`."""
+    """A file, of which every attempt sends the bytes from position `start` on; the client reads it as `stream`.
+
+    >>> import io
+    >>> file = io.BytesIO(b"order 7")
+    >>> body = SeekableBody(file, file, 0)
+    >>> [*body.chunks(skip=0)], [*body.chunks(skip=6)]
+    ([b'order 7'], [b'7'])
+    """
 
     __slots__ = ("_file", "_start", "_stream")
 
@@ -127,7 +144,10 @@ class Seekable(_SyncBody):
 
 
 class Rendered(_SyncBody):
-    """A form, such as a multipart one. Each iteration over `stream` starts anew and rewinds its `files`."""
+    """A form, such as a multipart one. Each iteration over `stream` starts anew and rewinds its `files`.
+
+    Example: see `SeekableBody`.
+    """
 
     __slots__ = ("_files", "_stream")
 
@@ -145,7 +165,14 @@ class Rendered(_SyncBody):
 
 
 class Once:
-    """A stream that can be read only once: up to `limit` bytes of it are kept and sent again, then the rest."""
+    """A stream that can be read only once: up to `limit` bytes of it are kept and sent again, then the rest.
+
+    >>> body = OnceBody(iter([b"order", b" 7"]), limit=3)
+    >>> [*body.chunks(skip=0)]
+    [b'order', b' 7']
+    >>> body.why_not_again()
+    'the body is a one-shot stream of more than 3 bytes, too much to keep; pass bytes or a seekable file'
+    """
 
     __slots__ = ("_replay", "failed")
 
@@ -169,7 +196,10 @@ class Once:
 
 
 class AsyncOnce:
-    """An async stream that can be read only once: up to `limit` bytes of it are kept and sent again, then the rest."""
+    """An async stream that can be read only once: up to `limit` bytes of it are kept and sent again, then the rest.
+
+    Example: see `OnceBody`.
+    """
 
     __slots__ = ("_replay", "failed")
 
@@ -232,7 +262,15 @@ def _skip_bytes(chunks: Iterable[bytes], skip: int) -> Iterator[bytes]:
 
 
 def body_of_stream(stream: Iterable[bytes], file: object, limit: int) -> Seekable | Once:
-    """Return the body that a sync client reads through `stream`: Seekable if `file` is a seekable file, else Once."""
+    """Return the body that a sync client reads through `stream`: Seekable if `file` is a seekable file, else Once.
+
+    >>> import io
+    >>> file = io.BytesIO(b"order 7")
+    >>> isinstance(streamed_body(file, file, 1024), SeekableBody)
+    True
+    >>> isinstance(streamed_body(iter([b"order 7"]), None, 1024), OnceBody)
+    True
+    """
     start = position(file)
     return Once(stream, limit) if start is None else Seekable(file, stream, start)
 

@@ -97,6 +97,10 @@ def describe_command(
 
     The user vouches for the commands in `safe`. `at_once` is true if a pipeline sends it without queueing it: WATCH, or
     a command under WATCH.
+
+    >>> sent = describe_command(["INCR", "count"])
+    >>> sent.repeatable, sent.unsafe
+    (False, 'INCR may have been executed and must not be executed twice')
     """
     judgement, words = examine(command, _promises(at_once=at_once))
     judgement = vouched(judgement, words, safe)

@@ -48,6 +48,12 @@ def judge(call: GrpcCall, service: "RpcService | None") -> Judgement:
     """Return the judgement on a call: that of the `service` which knows its package, else by the rules of this module.
 
     The rules also decide on RPCs that the table of the service lacks; without a definition its own judgement stays.
+
+    >>> from forbear.services import find_rpc
+    >>> call = GrpcCall("google.storage.v2.Storage/DeleteBucket", {"name": "projects/_/buckets/b"})
+    >>> judgement = judge_rpc(call, find_rpc(call.method))
+    >>> judgement.operation, judgement.repeatable
+    ('google.storage.v2.Storage/DeleteBucket', True)
     """
     listed = None if service is None else service.classify_call(call)
     if listed is not None and (listed.operation is not None or listed.refused is not None):
