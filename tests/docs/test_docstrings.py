@@ -2,12 +2,14 @@
 
 import doctest
 import inspect
+import os
 import pydoc
 import re
 from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
+import redis
 
 import forbear
 from docs.generate import api
@@ -19,7 +21,7 @@ _FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL | doctest.NORMALIZE_
 _REFERENCE = re.compile(r"\bExample:\s+see\s+`(\w+)`\.")
 """The reference in the docstring of a twin, or of a small part of something, to a name of the same module."""
 
-_LATER = ("forbear.clients", "forbear.services", "forbear.export", "forbear_")
+_LATER = ("forbear.export", "forbear_")
 """The modules whose examples are still to be written."""
 
 
@@ -42,8 +44,13 @@ def cloud() -> Iterator[Cloud]:
 
 
 @pytest.mark.parametrize("name", [name for name in api.MODULES if not name.startswith(_LATER)])
-def test_examples(name: str, cloud: Cloud, valkey: str) -> None:
+def test_examples(name: str, cloud: Cloud, valkey: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each name of a module has an example that runs and prints what stands below it, or refers to one that has."""
+    monkeypatch.setenv("BOTO_CONFIG", os.devnull)
+    cloud.reset()
+    cloud.store.create_bucket("my-bucket")
+    with redis.Redis(unix_socket_path=valkey) as server:
+        server.flushall()
     module = pytest.importorskip(name, exc_type=ImportError)
     names = {"forbear": forbear, "cloud": cloud, "valkey": valkey}
     names |= {public: getattr(module, public) for public in api.names(name)}

@@ -38,6 +38,9 @@ def install(
     finds the report on each on which forbear gave up. A response that was cut off is never returned: it is repeated, or
     the call raises `IncompleteReadError`. Raises TypeError or ValueError for another target, for one with retries of
     forbear, and for wrong options.
+
+    >>> from botocore.session import Session
+    >>> session = install(Session(), attempts=3)  # for all clients that it makes from now on
     """
     install_in(client, BaseClient, choose_policy(policy, options), safe, Retries(verdict_of_lost))
     return client
@@ -48,6 +51,9 @@ def uninstall(client: T) -> T:
 
     Clients that a session made in the meantime keep them. Raises ValueError for a target without them, and for a client
     that got them from its session.
+
+    >>> from botocore.session import Session
+    >>> session = uninstall(install(Session()))
     """
     uninstall_from(client, BaseClient)
     return client

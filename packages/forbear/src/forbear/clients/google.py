@@ -68,6 +68,14 @@ def retry_for(
 
     Raises ValueError for an RPC that no table knows if `safe` is False, and for a name that no RPC has. Raises
     TypeError if `method` is no string, or `safe` neither a bool nor a function.
+
+    >>> retry = retry_for("google.storage.v2.Storage/GetObject", attempts=3)
+    >>> retry(lambda request: request["object"].upper())({"object": "photo"})
+    'PHOTO'
+    >>> retry_for("example.v1.Orders/PlaceOrder")
+    Traceback (most recent call last):
+        ...
+    ValueError: `method` must be the full name of an RPC of Google or ...
     """
     return Retry(_find_rpc("retry_for", method, policy, safe, options))
 
@@ -79,7 +87,10 @@ def async_retry_for(
     safe: "bool | Callable[[GrpcCall], bool]" = False,
     **options: "Unpack[ClientOptions]",
 ) -> "AsyncRetry":
-    """Return the object to pass as `retry=` to an async client's call of the RPC `method`; see `retry_for`."""
+    """Return the object to pass as `retry=` to an async client's call of the RPC `method`; see `retry_for`.
+
+    Example: see `retry_for`.
+    """
     return AsyncRetry(_find_rpc("async_retry_for", method, policy, safe, options))
 
 

@@ -28,6 +28,7 @@ class AsyncRetryTransport(
     """An httpx2 transport that retries requests, for async clients, on asyncio and trio.
 
     Use it as `httpx2.AsyncClient(transport=AsyncRetryTransport())`; options and rules are those of `RetryTransport`.
+    Example: see `RetryTransport`.
     """
 
     _library = _LIBRARY

@@ -77,6 +77,11 @@ class Retry(urllib3.Retry):
     `on_result` and `attempt_timeout`, which urllib3 does not support, and without a budget per host, or one that counts
     first attempts. `redirect` limits the number of redirects. You get the last response, with its report
     (`forbear.report(response)`, under requests, too).
+
+    >>> import urllib3
+    >>> with urllib3.PoolManager(retries=Retry(attempts=3)) as pool:
+    ...     pool.request("GET", cloud.url + "/storage/v1/b/my-bucket").status
+    200
     """
 
     def __init__(

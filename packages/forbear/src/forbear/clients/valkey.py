@@ -51,13 +51,17 @@ class Pipeline(PipelineMixin, _sync.Pipeline):
     """A pipeline of a `Valkey`, with its retries.
 
     If a connection is lost under WATCH and EXEC may have been executed, that error is raised, not a WatchError.
+    Example: see `Valkey`.
     """
 
     _conflict = WatchError
 
 
 class PubSub(PubSubMixin, _sync.PubSub):
-    """Subscriptions of a `Valkey`. Messages that are published while it connects again are lost."""
+    """Subscriptions of a `Valkey`. Messages that are published while it connects again are lost.
+
+    Example: see `Valkey`.
+    """
 
 
 # The library names its own class where the mixins return Self, and declares `command_info` of asyncio clients twice.
@@ -67,6 +71,10 @@ class Valkey(ClientMixin[Pipeline, PubSub], valkey.Valkey):  # pyright: ignore[r
     """A `valkey.Valkey` that retries what may be repeated: `Valkey(host="localhost")` takes all the same arguments.
 
     `policy`, `safe` and the rules are those of `forbear.clients.redis.Redis`.
+
+    >>> with Valkey(unix_socket_path=valkey, attempts=3) as client, client.pipeline() as pipe:
+    ...     pipe.set("greeting", "hello").get("greeting").execute()
+    [True, b'hello']
     """
 
     _raised = _RAISED
@@ -82,13 +90,17 @@ class AsyncPipeline(AsyncPipelineMixin, _async.Pipeline):  # type: ignore[misc]
     """A pipeline of an `AsyncValkey`, with its retries.
 
     If a connection is lost under WATCH and EXEC may have been executed, that error is raised, not a WatchError.
+    Example: see `Valkey`.
     """
 
     _conflict = WatchError
 
 
 class AsyncPubSub(AsyncPubSubMixin, _async.PubSub):
-    """Subscriptions of an `AsyncValkey`. Messages that are published while it connects again are lost."""
+    """Subscriptions of an `AsyncValkey`. Messages that are published while it connects again are lost.
+
+    Example: see `Valkey`.
+    """
 
 
 class AsyncValkey(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -96,7 +108,7 @@ class AsyncValkey(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMe
 ):
     """A `valkey.asyncio.Valkey` that retries as `Valkey` does: `AsyncValkey(host="localhost")` takes all its arguments.
 
-    The policy's `attempt_timeout` (seconds) interrupts an attempt, whatever it is waiting for.
+    The policy's `attempt_timeout` (seconds) interrupts an attempt, whatever it is waiting for. Example: see `Valkey`.
     """
 
     _raised = _RAISED
@@ -129,7 +141,7 @@ class ValkeyCluster(ClusterMixin, _sync_cluster.ValkeyCluster):
     """A `valkey.ValkeyCluster` that retries as `Valkey` does and takes all the same arguments.
 
     The library follows redirections and learns the nodes again. The table decides whether a command is sent again.
-    A command for several nodes counts as executed once one of them has it.
+    A command for several nodes counts as executed once one of them has it. Example: see `Valkey`.
     """
 
     _lost = (ConnectionError, TimeoutError)
@@ -178,7 +190,10 @@ class AsyncClusterPipeline(_async_cluster.ClusterPipeline):
 
 
 class AsyncValkeyCluster(AsyncClusterMixin, _async_cluster.ValkeyCluster):  # type: ignore[misc]
-    """A `valkey.asyncio.ValkeyCluster` that retries as `ValkeyCluster` does and takes all the same arguments."""
+    """A `valkey.asyncio.ValkeyCluster` that retries as `ValkeyCluster` does and takes all the same arguments.
+
+    Example: see `Valkey`.
+    """
 
     _lost = (ConnectionError, TimeoutError)
     _raised = _RAISED

@@ -89,6 +89,9 @@ def find(host: str, path: str) -> "HttpService | None":
 
     A port in `host` is ignored. The path matters only on hosts that several services share, and on hosts of Google's
     APIs that no service knows: IAM answers for their IAM methods, such as `:setIamPolicy`.
+
+    >>> find("storage.googleapis.com", "/storage/v1/b").name
+    'cloud_storage'
     """
     name = _name(host, path)
     return None if name is None else _module(name).RECOMMENDED
@@ -105,6 +108,9 @@ def find_rpc(method: str, host: str = "") -> "RpcService | None":
 
     Its package decides, for a package of no single service, such as that of long-running operations, the `host`. The
     IAM methods of any other Google API belong to IAM.
+
+    >>> find_rpc("google.iam.admin.v1.IAM/CreateRole").name
+    'iam'
     """
     plain = method.removeprefix("/")
     name = next((name for name, home in _HOMES.items() if plain.startswith(home.packages)), None)

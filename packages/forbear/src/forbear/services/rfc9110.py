@@ -35,7 +35,12 @@ _IF_NONE = _IF_MATCH.replace(conditions=("If-Match:", "If-None-Match: *"), met="
 
 
 class Rfc9110(Record):
-    """The service that judges requests to any host, and responses, by RFC 9110 alone; it has no operations."""
+    """The service that judges requests to any host, and responses, by RFC 9110 alone; it has no operations.
+
+    >>> from forbear.http.request import Request
+    >>> [Rfc9110().classify(Request(method, "api.example.com", "/orders/7")).repeatable for method in ("PUT", "POST")]
+    [True, False]
+    """
 
     __slots__ = ()
 

@@ -105,6 +105,11 @@ DOCUMENTATION = """Put retries into a client that exists already, and return it:
     All transports of the client are wrapped, also those of its proxies and mounts, so that its `proxy`, `verify`,
     `http2` and `limits` stay. TypeError or ValueError for another client, for one with retries, and for wrong options;
     RuntimeError if this version of {module} keeps its transports elsewhere. The client is then as it was.
+
+    >>> import {module}
+    >>> with install({module}.Client(), attempts=3, safe="POST https://api.example.com/search") as client:
+    ...     client.get(cloud.url + "/storage/v1/b/my-bucket").status_code
+    200
     """
 
 

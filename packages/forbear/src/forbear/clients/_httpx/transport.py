@@ -50,6 +50,13 @@ DOCUMENTATION = """A transport that retries requests: `{module}.Client(transport
     (`forbear.report(response)`) has the report. A GET body that breaks is continued where that is safe. A short
     response (at most 64 KiB) to a write that breaks counts as lost: the write is repeated if it is always safe.
     Otherwise the note and the report (`maybe_done`) say that it had succeeded, as they do where a longer one breaks.
+
+    >>> import {module}
+    >>> statuses = iter([503, 200])
+    >>> server = {module}.MockTransport(lambda request: {module}.Response(next(statuses)))
+    >>> with {module}.Client(transport=RetryTransport(transport=server, attempts=3)) as client:
+    ...     client.get("https://api.example.com/orders")
+    <Response [200 OK]>
     """
 
 Transport = TypeVar("Transport")

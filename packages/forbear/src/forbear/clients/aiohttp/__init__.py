@@ -64,6 +64,14 @@ class RetryMiddleware:
 
     aiohttp itself sends GET, HEAD, OPTIONS, TRACE, PUT and DELETE again when a connection breaks, safe or not. Under
     this middleware it does not, whatever other middlewares are around it.
+
+    >>> import aiohttp, asyncio
+    >>> async def load():
+    ...     async with aiohttp.ClientSession(middlewares=(RetryMiddleware(attempts=3),)) as session:
+    ...         async with session.get(cloud.url + "/storage/v1/b/my-bucket") as response:
+    ...             return response.status
+    >>> asyncio.run(load())
+    200
     """
 
     def __init__(

@@ -47,7 +47,12 @@ _WORTH_IT = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
 
 
 def is_transient(error: Exception) -> bool:
-    """Return whether an error is worth a retry if its operation allows one: the predicate of `DEFAULT_RETRY`."""
+    """Return whether an error is worth a retry if its operation allows one: the predicate of `DEFAULT_RETRY`.
+
+    >>> from google.api_core.exceptions import NotFound, ServiceUnavailable
+    >>> is_transient(ServiceUnavailable("busy")), is_transient(NotFound("no such object"))
+    (True, False)
+    """
     return verdict_of(error).kind in _WORTH_IT
 
 
@@ -61,6 +66,10 @@ class Retry(api_retry.Retry):
 
     Giving up raises the original error with a note and a report, not a `RetryError`. Like a RetryError, the original
     error is a `google.api_core.exceptions.GoogleAPIError` if the server had answered.
+
+    >>> retry = Retry(maximum=10, timeout=30)  # for `retry=` of a call
+    >>> retry(str.upper)("done")
+    'DONE'
     """
 
     def __init__(
@@ -217,6 +226,12 @@ class ConditionalRetryPolicy(storage_retry.ConditionalRetryPolicy):  # type: ign
 
     The predicate gets the arguments named in `required_kwargs`; a call without one of them is not retried. With a
     `Retry` of this module, the operation must allow the retry, too. The `with_…` methods are those of that Retry.
+
+    >>> policy = ConditionalRetryPolicy(DEFAULT_RETRY, is_generation_specified, ["query_params"])
+    >>> policy.get_retry_policy_if_conditions_met(query_params={}) is None
+    True
+    >>> policy.get_retry_policy_if_conditions_met(query_params={"ifGenerationMatch": 0}) is None
+    False
     """
 
     retry_policy: Retry
@@ -260,17 +275,29 @@ def _annotate(error: Exception, report: Report | None) -> None:
 
 
 def is_generation_specified(query_params: Mapping[str, Any]) -> bool:
-    """Return whether `generation` or `ifGenerationMatch` is among the parameters of a call and not None; 0 counts."""
+    """Return whether `generation` or `ifGenerationMatch` is among the parameters of a call and not None; 0 counts.
+
+    >>> is_generation_specified({"ifGenerationMatch": 0}), is_generation_specified({})
+    (True, False)
+    """
     return any(query_params.get(name) is not None for name in ("generation", "ifGenerationMatch"))
 
 
 def is_metageneration_specified(query_params: Mapping[str, Any]) -> bool:
-    """Return whether `ifMetagenerationMatch` is among the parameters of a call and not None."""
+    """Return whether `ifMetagenerationMatch` is among the parameters of a call and not None.
+
+    >>> is_metageneration_specified({"ifMetagenerationMatch": 3}), is_metageneration_specified({})
+    (True, False)
+    """
     return query_params.get("ifMetagenerationMatch") is not None
 
 
 def is_etag_in_json(data: Mapping[str, Any] | None) -> bool:
-    """Return whether `data`, the body of a call as a mapping, has an "etag" that is not None; None has none."""
+    """Return whether `data`, the body of a call as a mapping, has an "etag" that is not None; None has none.
+
+    >>> is_etag_in_json({"etag": "CAE=", "role": "READER"}), is_etag_in_json({"role": "READER"})
+    (True, False)
+    """
     return data is not None and data.get("etag") is not None
 
 

@@ -60,6 +60,13 @@ def install(
     Raises TypeError for the policy of another service, for another client, and for a client whose session has its own
     adapters (mutual TLS). Raises ImportError for a version of google-cloud-storage that keeps `retry=` elsewhere.
     Processes of the transfer manager make their own clients: use its threads.
+
+    >>> from google.auth.credentials import AnonymousCredentials
+    >>> from google.cloud import storage
+    >>> client = storage.Client("my-project", AnonymousCredentials(), client_options={"api_endpoint": cloud.url})
+    >>> install(client, attempts=3).bucket("my-bucket").exists()
+    True
+    >>> client.close()
     """
     from forbear.clients.google_storage import callers  # imported here: users of the retry objects do not need it
 

@@ -45,6 +45,9 @@ def aio_interceptors(
     once.
 
     `channel` is a function that returns the channel, which is made later: `channel=lambda: channel`.
+
+    >>> len(aio_interceptors(attempts=3))
+    4
     """
     policy, changes = choose("aio_interceptors", policy, options, ("safe", "not_executed", "channel", "settle"))
     rpcs = Rpcs(policy, RpcVouch(safe, not_executed, read_settle(settle)), changes, (grpc.RpcError,))

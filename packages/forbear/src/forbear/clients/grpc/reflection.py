@@ -22,7 +22,8 @@ def load_definitions(channel: grpc.Channel, *, timeout: float = 10.0) -> tuple[s
 
     The server needs reflection, and this process the package grpcio-reflection. `timeout` is the number of seconds for
     all questions together. Raises ImportError without that package, grpc.RpcError if the server does not answer, and
-    ValueError for answers that make no sense or are too large: more than 1000 services, 2000 files or 64 MiB.
+    ValueError for answers that make no sense or are too large: more than 1000 services, 2000 files or 64 MiB. Example:
+    see `RetryInterceptor`.
     """
     check.positive_seconds("timeout", timeout)
     try:

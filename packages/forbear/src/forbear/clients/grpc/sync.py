@@ -77,6 +77,10 @@ class RetryInterceptor(
     A stream of responses is opened again until its first response arrives; if it breaks later, its error is raised with
     a note. A stream of requests is repeated if it is a list or tuple; an iterator is sent once. A call by `.future()`
     returns once its attempts are over. The last error is raised with a note and a report.
+
+    >>> import grpc
+    >>> with grpc.insecure_channel("localhost:50051") as channel:  # load_definitions(channel) asks what may be repeated
+    ...     retried = grpc.intercept_channel(channel, RetryInterceptor(attempts=3, safe="/helloworld.Greeter/*"))
     """
 
     def __init__(

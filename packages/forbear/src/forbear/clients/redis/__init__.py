@@ -67,13 +67,23 @@ class Pipeline(PipelineMixin, _sync.Pipeline):
     """A pipeline of a `Redis`, with its retries.
 
     If a connection is lost under WATCH and EXEC may have been executed, that error is raised, not a WatchError.
+
+    >>> with Redis(unix_socket_path=valkey) as client, client.pipeline() as pipe:
+    ...     pipe.set("greeting", "hello").get("greeting").execute()
+    [True, b'hello']
     """
 
     _conflict = redis.WatchError
 
 
 class PubSub(PubSubMixin, _sync.PubSub):
-    """Subscriptions of a `Redis`. Messages that are published while it connects again are lost."""
+    """Subscriptions of a `Redis`. Messages that are published while it connects again are lost.
+
+    >>> with Redis(unix_socket_path=valkey) as client, client.pubsub() as messages:
+    ...     messages.subscribe("news")
+    ...     messages.get_message(timeout=1)["type"]
+    'subscribe'
+    """
 
 
 # The library names its own class where the mixins return Self, and declares `command_info` of asyncio clients twice.
@@ -91,6 +101,10 @@ class Redis(ClientMixin[Pipeline, PubSub], redis.Redis):  # pyright: ignore[repo
 
     The library's own retries are off, and asking for them is a TypeError: they repeat any command. A `connection_pool`
     has to be without them, too (ValueError).
+
+    >>> with Redis(unix_socket_path=valkey, attempts=3, safe="INCR") as client:
+    ...     client.incr("visits")
+    1
     """
 
     _raised = _RAISED
@@ -103,13 +117,17 @@ class AsyncPipeline(AsyncPipelineMixin, _async.Pipeline):  # type: ignore[misc]
     """A pipeline of an `AsyncRedis`, with its retries.
 
     If a connection is lost under WATCH and EXEC may have been executed, that error is raised, not a WatchError.
+    Example: see `Pipeline`.
     """
 
     _conflict = redis.WatchError
 
 
 class AsyncPubSub(AsyncPubSubMixin, _async.PubSub):
-    """Subscriptions of an `AsyncRedis`. Messages that are published while it connects again are lost."""
+    """Subscriptions of an `AsyncRedis`. Messages that are published while it connects again are lost.
+
+    Example: see `PubSub`.
+    """
 
 
 class AsyncRedis(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -117,7 +135,7 @@ class AsyncRedis(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMet
 ):
     """A `redis.asyncio.Redis` that retries as `Redis` does: `AsyncRedis(host="localhost")` takes the same arguments.
 
-    The policy's `attempt_timeout` (seconds) interrupts an attempt, whatever it is waiting for.
+    The policy's `attempt_timeout` (seconds) interrupts an attempt, whatever it is waiting for. Example: see `Redis`.
     """
 
     _raised = _RAISED
@@ -130,7 +148,7 @@ class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
     """A `redis.RedisCluster` that retries as `Redis` does and takes all the same arguments.
 
     The library follows redirections and learns the nodes again. The table decides whether a command is sent again.
-    A command for several nodes counts as executed once one of them has it.
+    A command for several nodes counts as executed once one of them has it. Example: see `Redis`.
     """
 
     _switch_retries_off = staticmethod(_switch_retries_off)
@@ -156,7 +174,10 @@ class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
 class AsyncRedisCluster(  # type: ignore[misc]
     AsyncClusterMixin, AsyncTransactionsMixin, redis.asyncio.cluster.RedisCluster
 ):
-    """A `redis.asyncio.RedisCluster` that retries as `RedisCluster` does and takes all the same arguments."""
+    """A `redis.asyncio.RedisCluster` that retries as `RedisCluster` does and takes all the same arguments.
+
+    Example: see `Redis`.
+    """
 
     _switch_retries_off = staticmethod(_switch_async_retries_off)
     _lost = (redis.ConnectionError, redis.TimeoutError)

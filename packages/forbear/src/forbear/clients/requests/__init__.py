@@ -69,6 +69,12 @@ class RetryAdapter(HTTPAdapter):
     body that breaks is continued where that is safe, through `content`, `iter_content` and `raw`. A short response (at
     most 64 KiB) to a write that breaks counts as lost: the write is repeated if it is always safe. Otherwise the note
     and the report (`maybe_done`) say that it had succeeded, as they do where a longer one breaks.
+
+    >>> import requests
+    >>> with requests.Session() as session:
+    ...     session.mount("http://", RetryAdapter(attempts=3))
+    ...     session.get(cloud.url + "/storage/v1/b/my-bucket").status_code
+    200
     """
 
     __attrs__ = [*HTTPAdapter.__attrs__, "_options"]  # noqa: RUF012 - what is pickled, declared there
@@ -127,6 +133,13 @@ def install(session: "S", policy: Policy | None = None, **options: "Any") -> "S"
 
     A RetryAdapter with the options replaces each of its adapters, and has the same pools. TypeError for other objects
     and for adapters of another class, ValueError for adapters that retry. The session is then as it was.
+
+    >>> import requests
+    >>> from forbear_cloud import Fault
+    >>> cloud.fault(Fault.status(503))
+    >>> with install(requests.Session(), attempts=3) as session:
+    ...     session.get(cloud.url + "/storage/v1/b/my-bucket").status_code
+    200
     """
     if not isinstance(session, requests.Session):
         raise TypeError(f"`client` must be a requests.Session, got {session!r}")

@@ -36,6 +36,11 @@ class promised(Scope):  # noqa: N801 - used like a function
     Nested blocks add up.
 
     ValueError for an unknown promise.
+
+    >>> from forbear.adapters import describe_command
+    >>> with promised("idempotent"):
+    ...     describe_command(["RENAME", "report:new", "report"]).repeatable
+    True
     """
 
     __slots__ = ("_promises",)

@@ -66,6 +66,10 @@ def verdict_of_exception(error: BaseException) -> Verdict:
     """Return the verdict on an exception of botocore around a function; PERMANENT for any other.
 
     It is `exhausted` if botocore itself has repeated the request.
+
+    >>> from botocore.exceptions import ConnectTimeoutError
+    >>> verdict_of_exception(ConnectTimeoutError(endpoint_url="https://sqs.eu-west-1.amazonaws.com")).kind.value
+    'transient'
     """
     return aws_verdict(error, names_of(error)) or PERMANENT
 

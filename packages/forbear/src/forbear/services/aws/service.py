@@ -27,7 +27,7 @@ class AwsJudgement(Judgement):
 
     - `span` is the number of seconds, from the first attempt, within which a repeat is safe, because the service then
       forgets the key in the call; None where no key is needed.
-    - `why` says where the judgement comes from, in words.
+    - `why` says where the judgement comes from, in words. Example: see `classify`.
     """
 
     __slots__ = ("span", "why")
@@ -57,6 +57,12 @@ def classify(operation: Any, parameters: Parameters) -> AwsJudgement:
     """Return the judgement on a call of an operation, as botocore's model describes it, with these parameters.
 
     Parameters that make no sense raise nothing and make nothing safe.
+
+    >>> from botocore.session import Session
+    >>> operation = Session().get_service_model("sqs").operation_model("SendMessage")
+    >>> judgement = classify(operation, {"MessageBody": "hello"})
+    >>> judgement.operation, judgement.repeatable
+    ('sqs.SendMessage', False)
     """
     service = operation.service_model.service_name
     kind: type[object] = operation.__class__  # another class, another model
@@ -142,7 +148,10 @@ def _find_rule(service: str, operation: str, traits: Traits) -> _Rule:
 
 
 class Aws(Record):
-    """The service for the operations of AWS: its name, and our corrections as a table. `classify` judges a call."""
+    """The service for the operations of AWS: its name, and our corrections as a table. `classify` judges a call.
+
+    Example: see `classify`.
+    """
 
     __slots__ = ()
 

@@ -19,6 +19,9 @@ def gsutil_policy() -> Policy:
     list BOTO_PATH, else /etc/boto.cfg and ~/.boto. Later files override earlier ones, and missing files are skipped.
     Without settings this is the policy `gsutil`. Raises ValueError for a path, a file or a value that cannot be read.
     The error quotes only the value in question, because such files hold credentials.
+
+    >>> gsutil_policy().limits
+    Limits(attempts=24, timeout=None)
     """
     policy = profiles.gsutil()
     retries = maximum = None

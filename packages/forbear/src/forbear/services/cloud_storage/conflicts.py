@@ -20,6 +20,10 @@ def is_conflict(error: BaseException) -> bool:
 
     That is a 412, unless its body gives reasons without `conditionNotMet`, and the gRPC codes FAILED_PRECONDITION and
     ABORTED, unless ABORTED only redirects a stream.
+
+    >>> from google.api_core.exceptions import NotFound, PreconditionFailed
+    >>> is_conflict(PreconditionFailed("ifGenerationMatch")), is_conflict(NotFound("no such object"))
+    (True, False)
     """
     code = errors.code_of(error)
     if code is not None:
@@ -42,6 +46,11 @@ class WriteToken(Record):
     mark has its own key, so that another writer does not remove it before its writer has looked for it. Adding a mark
     sets marks older than `keep` seconds (default 900, longer than a run should take) to None, which makes the API
     remove them.
+
+    >>> token = WriteToken()
+    >>> changed = token.add_to({"metadata": {"colour": "red"}})
+    >>> token.is_in(changed), WriteToken().is_in(changed)
+    (True, False)
     """
 
     __slots__ = ("field", "keep", "value")

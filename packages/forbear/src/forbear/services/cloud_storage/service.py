@@ -52,6 +52,12 @@ class CloudStorage(Record):
       5xx).
 
     Raises ValueError for `documented` and `disputed` together.
+
+    >>> from forbear.http.request import Request
+    >>> delete = Request("DELETE", "storage.googleapis.com", "/storage/v1/b/my-bucket/o/a?ifGenerationMatch=7")
+    >>> judgement = CloudStorage().classify(delete)
+    >>> judgement.operation, judgement.met, judgement.repeatable
+    ('storage.objects.delete', 'ifGenerationMatch=', True)
     """
 
     __slots__ = ("disputed", "documented", "statuses")

@@ -77,7 +77,14 @@ class AccessService(TableService):
 
 
 class Iam(AccessService):
-    """The service IAM: it judges requests, RPCs and responses, by the options of `AccessService`."""
+    """The service IAM: it judges requests, RPCs and responses, by the options of `AccessService`.
+
+    >>> from forbear.http.request import Request
+    >>> create = Request("POST", "iam.googleapis.com", "/v1/projects/my-project/roles", body=b'{"roleId": "r"}')
+    >>> judgement = Iam().classify(create)
+    >>> judgement.operation, judgement.repeatable
+    ('iam.projects.roles.create', True)
+    """
 
     __slots__ = ()
 
@@ -180,6 +187,10 @@ def is_conflict(error: BaseException) -> bool:
 
     True for a 409 whose body has the status ABORTED, for a 412, and for the gRPC code ABORTED; FAILED_PRECONDITION is
     for IAM a state of the system that another read does not change.
+
+    >>> from google.api_core.exceptions import Aborted, NotFound
+    >>> is_conflict(Aborted("concurrent policy changes")), is_conflict(NotFound("no such role"))
+    (True, False)
     """
     if errors.code_of(error) == codes.ABORTED:
         return True
@@ -192,6 +203,10 @@ def has_member(role: str, member: str, condition: Mapping[str, str] | None = Non
 
     The grant must have exactly `condition`: a title, an expression and perhaps a description; None means no condition.
     The policy is a mapping or an object of Google's library.
+
+    >>> mine = has_member("roles/viewer", "user:ana@example.com")
+    >>> mine({"bindings": [{"role": "roles/viewer", "members": ["user:ana@example.com"]}]}), mine({})
+    (True, False)
     """
     wanted = role, _plain(condition)
 

@@ -14,7 +14,14 @@ DOCUMENTED_STATUSES = frozenset({429, *range(500, 600)})
 
 
 class Memorystore(TableService):
-    """The service of Memorystore's admin APIs; `statuses` replaces the transient statuses."""
+    """The service of Memorystore's admin APIs; `statuses` replaces the transient statuses.
+
+    >>> from forbear.http.request import Request
+    >>> read = Request("GET", "redis.googleapis.com", "/v1/projects/p/locations/l/instances/i")
+    >>> judgement = Memorystore().classify(read)
+    >>> judgement.operation, judgement.repeatable
+    ('redis.projects.locations.instances.get', True)
+    """
 
     __slots__ = ()
 

@@ -41,6 +41,9 @@ def classify_many(
     They may be repeated together if all are repeatable. The commands from MULTI (or the first WATCH before it) to EXEC
     are so together or not at all. `promised` lists the caller's promises (see `PROMISES`), `safe` the commands that the
     user vouches for.
+
+    >>> [each.repeatable for each in classify_many([["SADD", "colours", "red"], ["INCR", "count"]])]
+    [True, False]
     """
     examined = [_judge(command, promised, safe) for command in commands]
     judgements = _disentangle(examined)
@@ -69,6 +72,11 @@ def classify_transaction(
     """Return the judgement on a transaction (MULTI, the commands in `queued`, EXEC), which is a judgement on EXEC.
 
     It may be repeated if all commands may and no keys are `watched`, or in any case with "cycle" in `promised`.
+
+    >>> classify_transaction([["SADD", "colours", "red"]]).repeatable
+    True
+    >>> classify_transaction([["SADD", "colours", "red"]], watched=True).repeatable
+    False
     """
     judgements = classify_many(queued, promised=promised, safe=safe)
     return _judge_exec(classify(["EXEC"], promised=promised), judgements, together=not watched)

@@ -45,6 +45,9 @@ def verdict_of_response(text: str) -> Verdict:
 
     Unknown codes are permanent; a lack of memory (OOM) or disk (MISCONF) must be cured first. For EXECABORT the error
     that it quotes counts.
+
+    >>> verdict_of_response("LOADING Redis is loading the dataset in memory").kind.value
+    'not executed'
     """
     text = text.removeprefix("-")
     if text.startswith(_ABORTED):
@@ -57,7 +60,11 @@ def verdict_of_response(text: str) -> Verdict:
 
 
 def needs_reconnect(text: str) -> bool:
-    """Return whether an error response says that this server is no longer a primary: only a new connection helps."""
+    """Return whether an error response says that this server is no longer a primary: only a new connection helps.
+
+    >>> needs_reconnect("READONLY You can't write against a read only replica."), needs_reconnect("WRONGTYPE")
+    (True, False)
+    """
     text = text.removeprefix("-").removeprefix(_ABORTED)
     return text.partition(" ")[0] == "READONLY" or text.startswith(_FORCED)
 
@@ -109,6 +116,10 @@ def verdict_of_exception(error: BaseException) -> Verdict:
 
     A connection that was certainly not made is NOT_EXECUTED, one that was lost or timed out TRANSIENT, a changed
     watched key CONFLICT. An error response to one command of a pipeline says nothing about the others.
+
+    >>> import redis
+    >>> verdict_of_exception(redis.TimeoutError("Timeout reading from socket")).kind.value
+    'transient'
     """
     response = response_of(error)
     if response is not None:
@@ -124,12 +135,22 @@ def verdict_of_exception(error: BaseException) -> Verdict:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Return whether the cycle must start over with WATCH: EXEC was refused, or certainly not executed."""
+    """Return whether the cycle must start over with WATCH: EXEC was refused, or certainly not executed.
+
+    >>> import redis
+    >>> is_conflict(redis.WatchError("Watched variable changed.")), is_conflict(redis.ResponseError("ERR"))
+    (True, False)
+    """
     return verdict_of_exception(error).kind is Kind.CONFLICT or str(error) == BEGIN_AGAIN
 
 
 def response_of(error: BaseException) -> str | None:
-    """Return the server's error response that a client library's error stands for, with its code; None without."""
+    """Return the server's error response that a client library's error stands for, with its code; None without.
+
+    >>> import redis
+    >>> response_of(redis.exceptions.BusyLoadingError("Redis is loading the dataset in memory"))
+    'LOADING Redis is loading the dataset in memory'
+    """
     for name in _names(error):
         if name in _CODES:
             code: str = getattr(error, "status_code", None) or _CODES[name]

@@ -27,6 +27,9 @@ def classify(command: Command, *, promised: AbstractSet[Promise] = NOTHING) -> C
 
     `command` has the name, in any case and perhaps with the subcommand, and the arguments. `promised` lists the
     caller's promises (see `PROMISES`). Arguments that make no sense raise nothing and make nothing safe.
+
+    >>> classify(["SADD", "colours", "red"]).repeatable, classify(["INCR", "count"]).repeatable
+    (True, False)
     """
     return examine(command, promised)[0]
 
@@ -50,7 +53,10 @@ def read_commands() -> frozenset[str]:
 
 
 class RedisCommands(Record):
-    """The service for the commands of Redis and Valkey: its name and its table. `classify` judges a command."""
+    """The service for the commands of Redis and Valkey: its name and its table. `classify` judges a command.
+
+    Example: see `classify`.
+    """
 
     __slots__ = ()
 

@@ -57,7 +57,7 @@ class CommandJudgement(Judgement):
     - `depends` names the data that the outcome of a write depends on: "nothing", "existence", "key", "keys" or
       "server".
     - `scripted` marks a command that runs the caller's code, or that is unknown. Its error response may come after a
-      write, with any code, so it proves nothing.
+      write, with any code, so it proves nothing. Example: see `classify`.
     """
 
     __slots__ = ("connection", "response", "errors", "depends", "scripted")

@@ -14,7 +14,14 @@ from forbear.services.iam.service import AccessService
 
 
 class ResourceManager(AccessService):
-    """The service Resource Manager: it judges requests, RPCs and responses, by the options of `AccessService`."""
+    """The service Resource Manager: it judges requests, RPCs and responses, by the options of `AccessService`.
+
+    >>> from forbear.http.request import Request
+    >>> read = Request("GET", "cloudresourcemanager.googleapis.com", "/v3/projects/my-project")
+    >>> judgement = ResourceManager().classify(read)
+    >>> judgement.operation, judgement.repeatable
+    ('cloudresourcemanager.projects.get', True)
+    """
 
     __slots__ = ()
 
