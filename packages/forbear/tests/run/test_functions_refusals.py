@@ -1,7 +1,8 @@
 """Functions that cannot be retried are refused, with the reason and what to do instead."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -19,12 +20,12 @@ def _fresh() -> Iterator[None]:
         yield
 
 
-async def agenerator() -> AsyncIterator[int]:
+async def agenerator() -> AsyncGenerator[int]:
     """Yield, asynchronously."""
     yield 1
 
 
-def generator() -> Iterator[int]:
+def generator() -> Generator[int]:
     """Yield."""
     yield 1
 
@@ -66,6 +67,15 @@ def test_generators_are_refused(function: Any, name: str) -> None:
         with pytest.raises(TypeError) as caught:
             refuse(function)
         assert str(caught.value) == text
+
+
+def test_context_managers_are_refused() -> None:
+    """Their body runs after the call; a function that one surrounds is retried."""
+    for make in (contextmanager(generator), partial(asynccontextmanager(agenerator))):
+        for refuse in (policy, policy.call, check_retryable):
+            with pytest.raises(TypeError, match=r"generator makes a context manager, .* retry the calls within it"):
+                refuse(make)
+    assert policy(contextmanager(generator)()(len))("ab") == 2
 
 
 @pytest.mark.parametrize("thing", [None, 5, "text", OSError("lost")])

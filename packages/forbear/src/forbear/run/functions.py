@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _COROUTINE, _GENERATOR, _ASYNC_GENERATOR = 0x80, 0x20, 0x200  # CO_COROUTINE, CO_GENERATOR, CO_ASYNC_GENERATOR
+_CONTEXT_MANAGERS = frozenset({"contextmanager.<locals>.helper", "asynccontextmanager.<locals>.helper"})
 _MARKS = ("_is_coroutine_mark", "_is_coroutine")  # set by inspect.markcoroutinefunction, asyncio and mocks
 
 
@@ -81,10 +82,16 @@ def is_async(function: object) -> bool:
 
 
 def check_retryable(function: object) -> None:
-    """Raise TypeError for what cannot be retried: objects that are not callable, and (async) generator functions."""
+    """Raise TypeError for what cannot be retried: no callables, (async) generator functions, context managers."""
     if not callable(function):
         raise TypeError(f"only a callable can be retried, got {function!r}")
-    if _flags(_innermost(function)) & (_GENERATOR | _ASYNC_GENERATOR):
+    inner = _innermost(function)
+    if getattr(getattr(inner, "__code__", None), "co_qualname", None) in _CONTEXT_MANAGERS:
+        raise TypeError(
+            f"{name_of(function)} makes a context manager, whose body runs after the call: it would go unretried; "
+            "retry the calls within it"
+        )
+    if _flags(inner) & (_GENERATOR | _ASYNC_GENERATOR):
         raise TypeError(
             f"{name_of(function)} is a generator function: repeating it would yield items twice; "
             "retry the call that fetches one item or page inside it, or a function that returns a list"
