@@ -4,10 +4,11 @@ import sys
 
 from forbear.core.report import report_on
 from forbear.evidence.sent import Sent
+from forbear.http.request import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
+    from types import FrameType, TracebackType
     from typing import Any
 
 _KEEPS_LOCALS = sys.version_info < (3, 13)
@@ -102,12 +103,38 @@ class Look:
             self._opened.append(names)
         return names
 
-    def names_above(self, trace: "TracebackType") -> "dict[str, Any]":
-        """Return the local variables of the frame that called that of `trace`, {} without one."""
+    def find_caller(self, trace: "TracebackType") -> "TracebackType | None":
+        """Return the entry of the frame that called that of `trace`, None without one."""
         above = self.top
         while above is not None and above.tb_next is not trace:
             above = above.tb_next
+        return above
+
+    def names_above(self, trace: "TracebackType") -> "dict[str, Any]":
+        """Return the local variables of the frame that called that of `trace`, {} without one."""
+        above = self.find_caller(trace)
         return {} if above is None else self.names(above)
+
+    def is_called_by(self, trace: "TracebackType", client: str) -> bool:
+        """Return whether a function of `client` called that of `trace`."""
+        above = self.find_caller(trace)
+        return above is not None and client_of(above.tb_frame) == client
+
+    def is_within(self, *clients: str) -> bool:
+        """Return whether the current request is one of these clients, and not one around, whose hook calls them."""
+        return self.current is not None and self.sent[self.current].client in clients
+
+    def serves_current(self, method: object, host: object = None) -> bool:
+        """Return whether a request over HTTP is a part of the current one; one that a hook of it sends is not.
+
+        It is one if what is known of it is the same: the method, and the host without its port.
+        """
+        if self.current is None:
+            return False
+        sent = self.sent[self.current]
+        if not isinstance(sent.subject, Request):
+            return sent.protocol in ("http", "aws")
+        return method in (None, sent.subject.method) and host in (None, sent.subject.origin[1])
 
     def close(self) -> None:
         """Give requests the operation that they are sent for, if there is just one, and let go of all variables."""
@@ -118,6 +145,11 @@ class Look:
                     sent.operation = name, parameters
         for names in self._opened:
             names.clear()
+
+
+def client_of(frame: "FrameType") -> str:
+    """Return the top package of the module of a frame."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
 
 
 def frames_below(trace: "TracebackType") -> "list[tuple[str, str]]":
@@ -131,7 +163,7 @@ def frames_below(trace: "TracebackType") -> "list[tuple[str, str]]":
     return path
 
 
-def is_within(path: "list[tuple[str, str]]", *packages: str) -> bool:
+def is_among(path: "list[tuple[str, str]]", *packages: str) -> bool:
     """Return whether all frames of a path belong to packages: nobody else, who may have tried before, is between."""
     return all(module.partition(".")[0] in packages for module, _ in path)
 

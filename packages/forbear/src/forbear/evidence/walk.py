@@ -5,13 +5,13 @@ keeps no reference to frames or their variables.
 """
 
 from forbear.core.chain import attributes_of, list_errors, traceback_of
-from forbear.evidence.look import Look
+from forbear.evidence.look import Look, client_of
 from forbear.evidence.sent import Evidence, Sent, package
 from forbear.evidence.table import ATTRIBUTES, FRAMES, reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
+    from types import TracebackType
 
 MOST_ERRORS = 50
 MOST_FRAMES = 200
@@ -81,19 +81,15 @@ def _read_frame(look: Look, trace: "TracebackType", name: str, *, is_beyond: boo
     if look.current is None:
         look.current = look.links.get(key)
     if is_beyond:
-        look.add(key, Sent(_client_of(trace.tb_frame), "", "", unread="its traceback is too long"))
+        look.add(key, Sent(client_of(trace.tb_frame), "", "", unread="its traceback is too long"))
     else:
         try:
             reader(name)(look, trace)
         except Exception as broken:
             unread = f"{type(broken).__name__} in its reader"
-            look.add(key, Sent(_client_of(trace.tb_frame), "", "", unread=unread))
+            look.add(key, Sent(client_of(trace.tb_frame), "", "", unread=unread))
     if look.current is not None:
         look.links.setdefault(key, look.current)
-
-
-def _client_of(frame: "FrameType") -> str:
-    return str(frame.f_globals.get("__name__")).partition(".")[0]
 
 
 def _read_attributes(error: BaseException, look: Look | None) -> Look | None:

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 import redis
 import redis.asyncio
+import requests
 import sqlalchemy
 import valkey
 from botocore.exceptions import BotoCoreError
@@ -28,7 +29,7 @@ from forbear.testing.proxy import Proxy
 from forbear.testing.valkey import valkey_server
 from forbear_testkit.clients.google import protos
 from forbear_testkit.clients.google.rpc_server import running
-from forbear_testkit.clients.wire import Answer, Wire
+from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.evidence.forms import FORMS, run_async
 
 POLICY = forbear.retry(on=Exception, attempts=3, timeout=None)
@@ -132,6 +133,23 @@ def test_the_users_word_for_a_command(server: str, safe: str, amount: int) -> No
     """`safe="INCRBY"`, the name in the note, lets the command be repeated; INCR covers what `incr` sends."""
     with Proxy(server, Loser(b"INCR")) as proxy, client(redis, proxy.port) as connection, virtual_time():
         assert POLICY.with_changes(safe=safe).call(connection.incr, f"{safe} {amount}", amount) == 2 * amount
+
+
+def test_a_command_of_a_hook(server: str) -> None:
+    """A read around it does not hide what the hook of its response counts."""
+    with Proxy(server, Loser(b"INCR")) as proxy, client(redis, proxy.port) as connection, Wire(reply(200)) as wire:
+
+        def count(response: requests.Response, **_: object) -> None:
+            response.close()
+            connection.incr("hooks")
+
+        def work() -> None:
+            requests.get(wire.url, hooks={"response": count}, timeout=5)
+
+        with virtual_time(), pytest.raises(redis.ConnectionError) as caught:
+            POLICY.call(work)
+        assert "INCRBY may have been executed" in text_of(caught.value)
+        assert connection.get("hooks") == b"1"
 
 
 def test_the_users_word_for_another_command(server: str) -> None:

@@ -2,11 +2,15 @@
 
 import contextlib
 import itertools
+import socket
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
+import httpx
+import httpx2
 import pytest
 import requests
 
@@ -257,3 +261,79 @@ def test_k9_a_write_that_must_be_the_first_under_a_name_that_was_drawn(method: s
 
     assert executed(lambda url: create(f"{url}/{uuid4()}"), LOST, OK) == 1
     assert executed(lambda url: create(f"{url}/settings"), LOST, OK) == 2
+
+
+def fetch_with_hook(library: Any, method: str, url: str, hook: Callable[[], object]) -> None:
+    """Send a request whose response is handed to a hook."""
+
+    def called(response: Any, **_: object) -> None:
+        response.close()
+        hook()
+
+    if library is requests:
+        requests.request(method, url, hooks={"response": called}, timeout=5)
+    else:
+        with library.Client(event_hooks={"response": [called]}) as client:
+            client.request(method, url)
+
+
+async def afetch_with_hook(library: Any, method: str, url: str, hook: Callable[[], object]) -> None:
+    """Send a request whose response is handed to an async hook."""
+
+    async def called(response: Any) -> None:
+        await response.aclose()
+        hook()
+
+    async with library.AsyncClient(event_hooks={"response": [called]}) as client:
+        await client.request(method, url)
+
+
+def refuse() -> None:
+    """Raise an error that knows no request."""
+    raise LookupError("this response is refused")
+
+
+WITH_HOOKS = pytest.mark.parametrize("library", [requests, httpx, httpx2], ids=lambda library: library.__name__)
+
+
+@WITH_HOOKS
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_response_that_a_hook_refuses(library: Any, method: str, form: str) -> None:
+    """The request was executed, although the error of the hook knows none."""
+    executed = 3 if method in REPEATED else 1
+    with Wire(*[OK] * 6) as wire, virtual_time():
+        with contextlib.suppress(LookupError):
+            FORMS[form](POLICY, lambda: fetch_with_hook(library, method, wire.url, refuse))
+        assert len(wire.seen) == executed
+        wire.seen.clear()
+        if library is not requests:
+            with contextlib.suppress(LookupError):
+                run_async(form, POLICY, lambda: afetch_with_hook(library, method, wire.url, refuse))
+            assert len(wire.seen) == executed
+
+
+@WITH_HOOKS
+@pytest.mark.parametrize("inner", SYNC)
+def test_a_hook_that_connects_to_nobody(library: Any, inner: str) -> None:
+    """That nothing of its request was sent says nothing of the request around it."""
+    with socket.socket() as reserved, Wire(OK, OK) as wire, virtual_time():
+        reserved.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{reserved.getsockname()[1]}/"
+        with contextlib.suppress(Exception):
+            POLICY.call(fetch_with_hook, library, "POST", wire.url, partial(SYNC[inner], "GET", nobody))
+        assert len(wire.seen) == 1
+
+
+@WITH_HOOKS
+@pytest.mark.parametrize("fault", ["lost", "half"])
+@pytest.mark.parametrize("inner", SYNC)
+def test_a_hook_that_sends_a_message(library: Any, inner: str, fault: str) -> None:
+    """The request around it, a read, does not hide it."""
+    with Wire(OK, FAULTS[fault][0], OK, OK) as wire, virtual_time():
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - each client has its own
+            POLICY.call(fetch_with_hook, library, "GET", wire.url, partial(SYNC[inner], "POST", f"{wire.url}/orders"))
+        report = forbear.report(caught.value)
+        assert report is not None
+        assert report.reason is Reason.UNSAFE
+        assert [seen.method for seen in wire.seen] == ["GET", "POST"]

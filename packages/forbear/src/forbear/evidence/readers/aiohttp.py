@@ -54,7 +54,7 @@ def read_body(look: Look, trace: "TracebackType") -> None:
 def read_stream(look: Look, trace: "TracebackType") -> None:
     """Read the response whose stream broke: it is a variable of the function that reads, or nobody knows it."""
     names = look.names(trace)
-    if look.current is not None:
+    if look.is_within("aiohttp"):
         return
     response = next((each for each in look.names_above(trace).values() if _is_response(each)), None)
     if response is None:

@@ -65,7 +65,7 @@ def read_statement(look: Look, trace: "TracebackType") -> None:
     text = names.get("query")
     if type(text) is bytes:
         text = text.decode("utf-8", "replace")
-    if look.current is None:
+    if not look.is_within("sqlalchemy", "psycopg", "pymysql"):
         _add(
             look, id(trace.tb_frame), client, text if type(text) is str else "", autocommit, (id(here), id(connection))
         )
@@ -93,7 +93,7 @@ def read_method(look: Look, trace: "TracebackType") -> None:
 
     pymongo raises the error of the selection for a first try only; that of a second try is the error of the first.
     """
-    if look.current is None:
+    if not look.is_within("pymongo"):
         function = trace.tb_frame.f_code.co_name
         names = look.names(trace)
         unsent = None
@@ -111,21 +111,21 @@ def read_method(look: Look, trace: "TracebackType") -> None:
 
 def read_cursor(look: Look, trace: "TracebackType") -> None:
     """Read a cursor that asks for more: it only reads, whatever filled it."""
-    if look.current is None:
+    if not look.is_within("pymongo"):
         call = NamedCall("pymongo.find", {"safe": True, "session": None})
         look.add(id(trace.tb_frame), Sent("pymongo", "named", call.name, call))
 
 
 def read_mongo_commit(look: Look, trace: "TracebackType") -> None:
     """Read the commit of a transaction, which may have happened."""
-    if look.current is None:
+    if not look.is_within("pymongo"):
         call = NamedCall("pymongo.commit_transaction", {"safe": False, "session": None})
         look.add(id(trace.tb_frame), Sent("pymongo", "named", call.name, call))
 
 
 def read_mongo_command(look: Look, trace: "TracebackType") -> None:
     """Read a command of a database, of which nothing more is known."""
-    if look.current is None:
+    if not look.is_within("pymongo"):
         look.add(id(trace.tb_frame), Sent("pymongo", "named", "", unread="its command is not known"))
 
 

@@ -1,6 +1,6 @@
 """httpx and httpx2: the request is an attribute of the error, and the hops of redirects are variables."""
 
-from forbear.evidence.look import Look, frames_below, is_first_try, is_within
+from forbear.evidence.look import Look, frames_below, is_among, is_first_try
 from forbear.evidence.sent import Sent, body_of, get_own, package, request_of
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ def read_kept(look: Look, error: BaseException, request: object) -> None:
     if type(error).__name__ in _UNSENT and package(error) in _OWN:
         while trace is not None and trace.tb_frame.f_code.co_name != "_send_single_request":
             trace = trace.tb_next
-        unsent = trace is not None and is_within(frames_below(trace), *_OWN) and is_first_try(error)
+        unsent = trace is not None and is_among(frames_below(trace), *_OWN) and is_first_try(error)
     _add(look, request, unsent=unsent)
 
 
@@ -34,10 +34,13 @@ def read_request(look: Look, trace: "TracebackType") -> None:
 
 
 def read_redirects(look: Look, trace: "TracebackType") -> None:
-    """Read the requests that were answered by a redirect."""
+    """Read the requests that were answered by a redirect, and the one whose response a hook has refused."""
     names = look.names(trace)
     for response in names["history"]:
         _add(look, get_own(response, "_request"), hop=True, status=get_own(response, "status_code"))
+    answer = names.get("response")
+    if get_own(answer, "_request") is names["request"]:
+        _add(look, names["request"], status=get_own(answer, "status_code"))
 
 
 def read_body(look: Look, trace: "TracebackType") -> None:

@@ -81,6 +81,6 @@ def _add_named(
     look: Look, trace: "TracebackType", client: str, prefix: str, *, safe: bool = False, unsent: bool | None = None
 ) -> None:
     """Add a call by the name of its method. A safe one within another says nothing new."""
-    if look.current is None or not safe:
+    if not safe or not look.is_within(client):
         call = NamedCall(f"{prefix}.{trace.tb_frame.f_code.co_name}", {"safe": safe})
         look.add(id(trace.tb_frame), Sent(client, "named", call.name, call, unsent=unsent))

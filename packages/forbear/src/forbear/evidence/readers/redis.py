@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+_CLIENTS = ("redis", "valkey")
 _MOST_COMMANDS = 1000
 
 
@@ -16,7 +17,7 @@ def read_command(look: Look, trace: "TracebackType") -> None:
     """Read one command; if the pool was still looking for a connection, it was not sent."""
     names = look.names(trace)
     words = names.get("args")
-    if look.current is None and type(words) is tuple and words:
+    if not look.is_within(*_CLIENTS) and type(words) is tuple and words:
         _add(look, trace, [words])
 
 
@@ -24,7 +25,7 @@ def read_pipeline(look: Look, trace: "TracebackType") -> None:
     """Read the commands that are sent together."""
     names = look.names(trace)
     listed = names.get("commands")
-    if look.current is None:
+    if not look.is_within(*_CLIENTS):
         _add(look, trace, _commands(listed), transaction=trace.tb_frame.f_code.co_name.endswith("transaction"))
 
 
@@ -32,7 +33,7 @@ def read_queued(look: Look, trace: "TracebackType") -> None:
     """Read the commands that a pipeline has queued, before and while it is executed."""
     names = look.names(trace)
     pipe = names.get("self")
-    if look.current is not None or "ipeline" not in type(pipe).__name__:
+    if look.is_within(*_CLIENTS) or "ipeline" not in type(pipe).__name__:
         return
     listed = names.get("stack") or get_own(pipe, "command_stack") or get_own(pipe, "_command_queue")
     transaction = bool(

@@ -188,5 +188,5 @@ def _add_rpc(look: Look, key: int, method: object, request: object) -> None:
     if type(method) is str and method:
         name = method.removeprefix("/")
         look.add(key, Sent("grpc", "grpc", name, GrpcCall(name, request)))
-    elif look.current is None:
+    elif not look.is_within("grpc"):
         look.add(key, Sent("grpc", "grpc", "", unread="grpc does not keep the name of the RPC"))

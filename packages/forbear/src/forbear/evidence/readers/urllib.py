@@ -29,10 +29,10 @@ def read_request(look: Look, trace: "TracebackType") -> None:
 def read_connection(look: Look, trace: "TracebackType") -> None:
     """Read what http.client sends; of a response that is awaited only the method is known."""
     names = look.names(trace)
-    if look.current is not None:
-        return
     here = names["self"]
     method = names.get("method") or get_own(here, "_method")
+    if look.serves_current(method):
+        return
     host, port, path = get_own(here, "host"), get_own(here, "port"), names.get("url")
     scheme = "https" if type(here).__name__.startswith("HTTPS") else "http"
     subject = None
@@ -48,9 +48,9 @@ def read_body(look: Look, trace: "TracebackType") -> None:
     """Read the response whose body broke."""
     names = look.names(trace)
     response = names["self"]
-    if look.current is not None or not type(response).__name__.endswith("Response"):
-        return
     method, url = get_own(response, "_method"), get_own(response, "url")
+    if look.serves_current(method) or not type(response).__name__.endswith("Response"):
+        return
     subject = request_of(method, url)
     unread = None if subject is not None else "http.client does not keep its URL"
     look.add(id(response), Sent("http.client", "http", str(method or ""), subject, unread=unread, unsent=False))

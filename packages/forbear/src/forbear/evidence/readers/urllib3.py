@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 
 def read_request(look: Look, trace: "TracebackType") -> None:
     """Read the request that a pool is sending, and all that it was before: redirects, and tries of a Retry object."""
+    names = look.names(trace)
     known = None if look.current is None else look.sent[look.current]
+    if known is not None and not look.is_called_by(trace, known.client):
+        known = known if look.serves_current(names["method"], get_own(names["self"], "host")) else None
     if known is not None and known.client != "urllib3" and known.unsent is not None:
         return
-    names = look.names(trace)
     history = get_own(names.get("retries"), "history") or ()
     following, nested = trace.tb_next, False
     while following is not None and not nested:
@@ -53,11 +55,11 @@ def _add_redirected(look: Look, response: object, url: object) -> None:
 def read_body(look: Look, trace: "TracebackType") -> None:
     """Read the response whose body broke."""
     names = look.names(trace)
-    if look.current is not None:
-        look.prove(False)
-        return
     response = names["self"]
     method = get_own(get_own(response, "_original_response"), "_method")
+    if look.serves_current(method):
+        look.prove(False)
+        return
     url = get_own(response, "_request_url")
     for each in get_own(get_own(response, "retries"), "history") or ():
         if each.redirect_location is not None:  # 303 made a GET of whatever it was, also in the history
