@@ -6,7 +6,7 @@ the REST transport.
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 try:
     from google.api_core import retry as api_retry
@@ -22,7 +22,7 @@ from forbear.clients._gapic import fill_key, install_in
 from forbear.core.backoff import Exponential
 from forbear.exchange.chosen import choose, refuse_unraised
 from forbear.exchange.grpc import Rpc
-from forbear.exchange.settling import find_rpc_read, read_settle
+from forbear.exchange.settling import asettle_call, read_settle, settle_call
 from forbear.grpc.vouch import RpcPattern, RpcVouch
 from forbear.policy import Policy
 from forbear.run.functions import refuse_awaitable
@@ -139,16 +139,11 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
         self._fills = fills
         self._stubs = stubs or {}
 
-    def _find_read(
-        self, call: "RetriedCall", error: Exception, message: Any, options: "Mapping[str, Any]"
-    ) -> "tuple[RpcReadBack, Callable[[], Any]] | None":
-        """Return the read that settles a call with `options` after `error`, and how it is sent; None without any."""
-        look = find_rpc_read(self._rpc, call, error, message) if self._stubs else None
-        stub = None if look is None else self._stubs.get(look.method)
-        if look is None or stub is None:
-            return None
-        metadata = look.route(options.get("metadata"))
-        return look, functools.partial(stub, look.request, timeout=look.timeout, metadata=metadata)
+    def _read(self, options: "Mapping[str, Any]", look: "RpcReadBack") -> Any:
+        """Send the read of a call that has these options, by the stub of its RPC; an async one is awaited later."""
+        return self._stubs[look.method](
+            look.request, timeout=look.timeout, metadata=look.route(options.get("metadata"))
+        )
 
     def _begin(self, args: tuple[Any, ...], *, awaits: bool = False) -> "tuple[RetriedCall, Any, tuple[Any, ...]]":
         """Return the state of a call, its request, and the arguments with which all its attempts are made."""
@@ -194,21 +189,6 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
         return type(self)(Rpc(rpc.method, rpc.policy.replace(**changes), vouch=rpc.vouch, option=rpc.option))
 
 
-def _send(read: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    """Return the response to a read, and its error."""
-    try:
-        return read(), None
-    except Exception as error:
-        return None, error
-
-
-async def _asend(read: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    try:
-        return await read(), None
-    except Exception as error:
-        return None, error
-
-
 class Retry(_ForRpc, api_retry.Retry):
     """A `google.api_core.retry.Retry` for one RPC; `retry_for` makes it."""
 
@@ -227,10 +207,11 @@ class Retry(_ForRpc, api_retry.Retry):
                     try:
                         value = func(*sent, **kwargs)
                     except Exception as error:
-                        read = self._find_read(call, error, message, kwargs)
-                        settled = None if read is None else read[0].settle(call, error, *_send(read[1]))
+                        settled: T | None = settle_call(
+                            rpc, call, error, message, functools.partial(self._read, kwargs)
+                        )
                         if settled is not None:
-                            return cast("T", settled)
+                            return settled
                         grant = rpc.failed(call, error, message, on_error=on_error)
                         if grant is None or not grant.ask():
                             raise
@@ -266,10 +247,10 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
                     try:
                         value = await func(*sent, **kwargs)
                     except Exception as error:
-                        read = self._find_read(call, error, message, kwargs)
-                        settled = None if read is None else read[0].settle(call, error, *await _asend(read[1]))
+                        read = functools.partial(self._read, kwargs)
+                        settled: T | None = await asettle_call(rpc, call, error, message, read)
                         if settled is not None:
-                            return cast("T", settled)
+                            return settled
                         grant = rpc.failed(call, error, message, on_error=on_error)
                         if grant is None or not await grant.aask():
                             raise

@@ -1,6 +1,6 @@
 """The option `settle` for RPCs: after a conflict that may be of one's own making, a Get says what was done.
 
-`find_rpc_read` returns the Get, if the user's word and the definitions allow one. The adapter sends it.
+`settle_call` and `asettle_call` let the adapter send the Get, if the user's word and the definitions allow one.
 """
 
 from forbear.core.verdict import PERMANENT
@@ -50,12 +50,8 @@ class RpcReadBack:
     __slots__ = ("_call", "_plan", "_rpc", "method", "request", "timeout")
 
     def __init__(self, rpc: "Rpc", call: GrpcCall, plan: "ReadPlan", timeout: float) -> None:
-        self.method = f"/{plan.rpc}"
-        self.request = plan.request
-        self.timeout = timeout
-        self._rpc = rpc
-        self._call = call
-        self._plan = plan
+        self._rpc, self._call, self._plan = rpc, call, plan
+        self.method, self.request, self.timeout = f"/{plan.rpc}", plan.request, timeout
 
     def encode_as(self, kind: "Any") -> "Any":
         """Return the request as a message of the class `kind` with the same bytes; ValueError if it has none."""
@@ -102,8 +98,38 @@ def _status_of(error: Exception) -> int:
     return (404 if errors.code_of(error) == codes.NOT_FOUND else 500) if status is None else status
 
 
-def find_rpc_read(rpc: "Rpc", retried: RetriedCall, error: Exception, message: object) -> RpcReadBack | None:
-    """Return the read that settles a call after `error`, None without any; the conditions are those of HTTP."""
+def settle_call(
+    rpc: "Rpc", retried: RetriedCall, error: Exception, message: object, send: "Callable[[RpcReadBack], Any]"
+) -> "Any":
+    """Return the response to a call that ended with `error`, if a read shows that an earlier attempt worked; else None.
+
+    `send` sends the read once, and returns its response or raises its error. The conditions are those of HTTP.
+    """
+    look = _find_read(rpc, retried, error, message)
+    if look is None:
+        return None
+    try:
+        found, failure = send(look), None
+    except Exception as failed:
+        found, failure = None, failed
+    return look.settle(retried, error, found, failure)
+
+
+async def asettle_call(
+    rpc: "Rpc", retried: RetriedCall, error: Exception, message: object, send: "Callable[[RpcReadBack], Any]"
+) -> "Any":
+    """Do the same with an async `send`."""
+    look = _find_read(rpc, retried, error, message)
+    if look is None:
+        return None
+    try:
+        found, failure = await send(look), None
+    except Exception as failed:
+        found, failure = None, failed
+    return look.settle(retried, error, found, failure)
+
+
+def _find_read(rpc: "Rpc", retried: RetriedCall, error: Exception, message: object) -> RpcReadBack | None:
     if rpc.vouch.settle is None:
         return None
     from forbear.services.rpcs.settling import plan_read  # loads the list

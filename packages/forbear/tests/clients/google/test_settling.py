@@ -277,7 +277,7 @@ def test_nothing_is_read_after_the_timeout(server: SecretServer, call: Send) -> 
 
 
 def test_the_call_itself_is_a_success(server: SecretServer) -> None:
-    """A caller that asks for the call gets one that ended well; the metadata are those of the read."""
+    """A caller that asks for the call gets one that ended well; the metadata are those of its last attempt."""
     put(server)
     server.faults.append("after")
     with grpc.insecure_channel(server.target) as plain, virtual_time(seed=1):

@@ -13,7 +13,7 @@ from forbear.clients.grpc.sync import first_message, is_rereadable, name_of, wit
 from forbear.exchange.call import RetriedCall
 from forbear.exchange.chosen import choose
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
-from forbear.exchange.settling import RpcReadBack, find_rpc_read, read_settle
+from forbear.exchange.settling import RpcReadBack, asettle_call, read_settle
 from forbear.grpc.vouch import RpcVouch
 from forbear.policy import Policy
 
@@ -79,11 +79,10 @@ class _Interceptor:
                     call = await continuation(with_time_left(details, retried), requests)
                     await call
                 except grpc.RpcError as error:
-                    look = find_rpc_read(rpc, retried, error, message)
-                    if look is not None:
-                        settled = await _read_back(look, retried, error, continuation, details, message)
-                        if settled is not None:
-                            return settled
+                    send = partial(_read, continuation, details, message)
+                    response = await asettle_call(rpc, retried, error, message, send)
+                    if response is not None:
+                        return response
                     grant = rpc.failed(retried, error, message)
                     if grant is None or not await grant.aask():
                         raise
@@ -110,16 +109,8 @@ class _Interceptor:
         return call
 
 
-async def _read_back(
-    look: RpcReadBack, retried: RetriedCall, error: Any, continuation: Continuation, details: Any, message: Any
-) -> Any:
-    """Send the read of `look`; return the response to the call if it shows it to be done, None if it does not."""
-    found = failure = None
-    try:
-        found = await (await continuation(Details(details, look.timeout, look), look.encode_as(type(message))))
-    except Exception as failed:
-        failure = failed
-    return look.settle(retried, error, found, failure)
+async def _read(continuation: Continuation, details: Any, message: Any, look: RpcReadBack) -> Any:
+    return await (await continuation(Details(details, look.timeout, look), look.encode_as(type(message))))
 
 
 async def open_call(

@@ -48,10 +48,10 @@ class Details(grpc.ClientCallDetails):
 
 
 class Settled:
-    """A call that a read showed to be done: its `response` and `report`, and of the rest what the read's call has."""
+    """A call whose conflict was settled: its `response` and `report`, and of the rest what the `call` itself has."""
 
-    def __init__(self, read: Any, response: Any, report: Report | None) -> None:
-        self._read = read
+    def __init__(self, call: Any, response: Any, report: Report | None) -> None:
+        self._call = call
         self._response = response
         setattr(self, ATTRIBUTE, report)
 
@@ -70,7 +70,7 @@ class Settled:
         return ""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._read, name)
+        return getattr(self._call, name)
 
 
 def _with_rest(details: Any, began: float) -> Any:

@@ -15,7 +15,7 @@ from forbear.clients.grpc.ready import Continuation, Details, Readiness, Settled
 from forbear.exchange.call import RetriedCall
 from forbear.exchange.chosen import choose
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
-from forbear.exchange.settling import RpcReadBack, find_rpc_read, read_settle
+from forbear.exchange.settling import RpcReadBack, read_settle, settle_call
 from forbear.grpc.vouch import RpcVouch
 from forbear.policy import Policy
 
@@ -157,10 +157,9 @@ class RetryInterceptor(
                 if error is None:
                     retried.succeeded()
                     return call
-                look = find_rpc_read(rpc, retried, error, message)
-                settled = None if look is None else _read_back(look, retried, error, continuation, details, message)
-                if settled is not None:
-                    return settled
+                response = settle_call(rpc, retried, error, message, partial(_read, continuation, details, message))
+                if response is not None:
+                    return Settled(call, response, retried.report)
                 grant = rpc.failed(retried, error, message)
                 if grant is None or not grant.ask():
                     return call
@@ -193,18 +192,8 @@ class RetryInterceptor(
         return call
 
 
-def _read_back(
-    look: RpcReadBack, retried: RetriedCall, error: Any, continuation: Continuation, details: Any, message: Any
-) -> Any:
-    """Send the read of `look`; return the call that it shows to be done, None if it does not show that."""
-    try:
-        read = continuation(Details(details, look.timeout, look), look.encode_as(type(message)))
-        failure = read.exception()
-        found = read.result() if failure is None else None
-    except Exception:
-        return None
-    response = look.settle(retried, error, found, failure)
-    return None if response is None else Settled(read, response, retried.report)
+def _read(continuation: Continuation, details: Any, message: Any, look: RpcReadBack) -> Any:
+    return continuation(Details(details, look.timeout, look), look.encode_as(type(message))).result()
 
 
 def _count(retried: RetriedCall, call: Any) -> None:
