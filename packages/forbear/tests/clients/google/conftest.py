@@ -9,8 +9,24 @@ from google.cloud import storage
 from forbear_cloud import Cloud
 from forbear_testkit.clients.google import ANONYMOUS
 from forbear_testkit.clients.google.intercepted import server
+from forbear_testkit.clients.google.rest_server import Server, running
 
 __all__ = ["server"]
+
+
+@pytest.fixture(scope="module")
+def one_rest() -> Iterator[Server]:
+    """One server of REST for the tests of a module."""
+    with running() as rest:
+        yield rest
+
+
+@pytest.fixture
+def rest(one_rest: Server) -> Server:
+    """A server of REST that has seen nothing yet."""
+    for seen in (one_rest.fates, one_rest.requests, one_rest.executed):
+        seen.clear()
+    return one_rest
 
 
 @pytest.fixture

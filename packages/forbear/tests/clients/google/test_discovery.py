@@ -23,7 +23,7 @@ from forbear.core.verdict import Kind
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.google import ANONYMOUS
-from forbear_testkit.clients.google.rest_server import Fate, Server, running
+from forbear_testkit.clients.google.rest_server import Fate, Server
 from forbear_testkit.clients.wire import Answer, Wire, reply
 
 Call = Callable[[Any], Any]
@@ -38,25 +38,10 @@ def build(api: str, url: str) -> Any:
     )
 
 
-@pytest.fixture(scope="module")
-def one_server() -> Iterator[Server]:
-    """One server for all tests."""
-    with running() as server:
-        yield server
-
-
 @pytest.fixture
-def server(one_server: Server) -> Server:
-    """A server that has seen nothing yet."""
-    for seen in (one_server.fates, one_server.requests, one_server.executed):
-        seen.clear()
-    return one_server
-
-
-@pytest.fixture
-def services(server: Server) -> Iterator[dict[str, Any]]:
+def services(rest: Server) -> Iterator[dict[str, Any]]:
     """The three services, with retries."""
-    made = {api: forbear.install(build(api, f"http://{server.host}/")) for api in APIS}
+    made = {api: forbear.install(build(api, f"http://{rest.host}/")) for api in APIS}
     yield made
     for service in made.values():
         service.close()
@@ -127,10 +112,10 @@ CALLS: dict[str, tuple[str, Call, bool]] = {
 
 @pytest.mark.parametrize("fate", [BUSY, LOST, CUT], ids=["503", "lost", "cut off"])
 @pytest.mark.parametrize("name", CALLS)
-def test_what_was_executed(server: Server, services: dict[str, Any], name: str, fate: Fate) -> None:
+def test_what_was_executed(rest: Server, services: dict[str, Any], name: str, fate: Fate) -> None:
     """It is executed again only if its method, its parameters and its body make that harmless."""
     api, call, safe = CALLS[name]
-    server.fail(fate)
+    rest.fail(fate)
     request = call(services[api])
     with virtual_time(seed=1):
         if safe:
@@ -142,7 +127,7 @@ def test_what_was_executed(server: Server, services: dict[str, Any], name: str, 
             assert report is not None
             assert report.reason is forbear.events.Reason.UNSAFE
             assert report.operation == name.partition(",")[0]
-    assert len(server.executed) == (2 if safe else 1)
+    assert len(rest.executed) == (2 if safe else 1)
 
 
 @pytest.mark.parametrize("name", ["gmail.users.messages.send", "drive.files.list"])
@@ -184,15 +169,15 @@ def test_errors(services: dict[str, Any], error: Exception, kind: Kind) -> None:
     assert port.verdict(error).kind is kind
 
 
-def test_a_redirect_to_nowhere(server: Server, services: dict[str, Any]) -> None:
+def test_a_redirect_to_nowhere(rest: Server, services: dict[str, Any]) -> None:
     """A message that was sent before its redirect failed is not taken for one that was never sent."""
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         nobody = f"http://127.0.0.1:{reserved.getsockname()[1]}/"
-        server.fail(Fate(303, executed=True, headers=(("Location", nobody),)))
+        rest.fail(Fate(303, executed=True, headers=(("Location", nobody),)))
         with virtual_time(), pytest.raises(ConnectionRefusedError):
             CALLS["gmail.users.messages.send"][1](services["gmail"]).execute()
-    assert len(server.executed) == 1
+    assert len(rest.executed) == 1
 
 
 @pytest.mark.parametrize("installed", [False, True])
@@ -234,12 +219,12 @@ def test_a_connection_of_another_client() -> None:
 
 
 @pytest.mark.parametrize("method", ["execute", "next_chunk"])
-def test_num_retries_are_refused(services: dict[str, Any], server: Server, method: str) -> None:
+def test_num_retries_are_refused(services: dict[str, Any], rest: Server, method: str) -> None:
     """Two layers of retries would multiply."""
     request = services["drive"].files().create(body={}, media_body=media())
     with pytest.raises(ValueError, match=r"`num_retries` must be 0: forbear retries.*got 3"):
         getattr(request, method)(num_retries=3)
-    assert server.requests == []
+    assert rest.requests == []
 
 
 @pytest.mark.parametrize("reason", ["rateLimitExceeded", "userRateLimitExceeded", "insufficientPermissions"])
@@ -258,26 +243,26 @@ def test_a_403_that_asks_for_fewer_requests(reason: str) -> None:
         assert len(wire.seen) == (1 if reason == "insufficientPermissions" else 2)
 
 
-def test_a_batch_is_sent_once(server: Server, services: dict[str, Any]) -> None:
+def test_a_batch_is_sent_once(rest: Server, services: dict[str, Any]) -> None:
     """A part of it may have been executed."""
     drive = services["drive"]
     drive._rootDesc["batchPath"] = "batch/drive/v3"
     batch = drive.new_batch_http_request()
-    batch._batch_uri = f"http://{server.host}/batch/drive/v3"
+    batch._batch_uri = f"http://{rest.host}/batch/drive/v3"
     batch.add(drive.files().get(fileId="a"))
     batch.add(drive.files().get(fileId="b"))
-    server.fail(BUSY)
+    rest.fail(BUSY)
     with virtual_time(), pytest.raises(HttpError):
         batch.execute()
-    assert server.executed == [("POST", "/batch/drive/v3")]
+    assert rest.executed == [("POST", "/batch/drive/v3")]
 
 
-def test_a_name_that_begins_like_a_batch(server: Server, services: dict[str, Any]) -> None:
+def test_a_name_that_begins_like_a_batch(rest: Server, services: dict[str, Any]) -> None:
     """A read of it is no batch."""
-    server.fail(BUSY)
+    rest.fail(BUSY)
     with virtual_time():
         services["calendar"].events().get(calendarId="c", eventId="batch1").execute()
-    assert len(server.executed) == 2
+    assert len(rest.executed) == 2
 
 
 def media(size: int = 600_000, chunk: int = 262_144) -> Any:
@@ -326,34 +311,34 @@ def test_a_table_counts_first(cloud: Cloud) -> None:
     assert cloud.effects.count("storage.buckets.patch") == 1
 
 
-def test_another_http(server: Server, services: dict[str, Any]) -> None:
+def test_another_http(rest: Server, services: dict[str, Any]) -> None:
     """A request that gets its own `http` is retried, too."""
     other = httplib2.Http()
-    server.fail(BUSY)
+    rest.fail(BUSY)
     request = CALLS["drive.files.list"][1](services["drive"])
     assert isinstance(request.http, RetriedHttp)
     with virtual_time(seed=1):
         request.execute(http=other)
-    assert len(server.executed) == 2
+    assert len(rest.executed) == 2
     other.close()
     assert copy(request.http).inner is request.http.inner
 
 
-def test_vouched(server: Server) -> None:
+def test_vouched(rest: Server) -> None:
     """The user's word counts, for the URL that is called in production."""
     safe = "POST https://www.googleapis.com/drive/v3/files?*"
-    with install(build("drive", f"http://{server.host}/drive/v3/"), safe=safe) as drive, virtual_time(seed=1):
-        server.fail(BUSY)
+    with install(build("drive", f"http://{rest.host}/drive/v3/"), safe=safe) as drive, virtual_time(seed=1):
+        rest.fail(BUSY)
         CALLS["drive.files.create"][1](drive).execute()
-    assert len(server.executed) == 2
+    assert len(rest.executed) == 2
 
 
-def test_retries_that_are_off(server: Server, services: dict[str, Any]) -> None:
+def test_retries_that_are_off(rest: Server, services: dict[str, Any]) -> None:
     """They leave one attempt."""
-    server.fail(BUSY)
+    rest.fail(BUSY)
     with forbear.disabled(), pytest.raises(HttpError):
         CALLS["drive.files.list"][1](services["drive"]).execute()
-    assert len(server.executed) == 1
+    assert len(rest.executed) == 1
 
 
 def test_what_is_refused(services: dict[str, Any]) -> None:

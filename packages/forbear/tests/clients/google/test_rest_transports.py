@@ -4,7 +4,7 @@ import asyncio
 import gc
 import socket
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -28,7 +28,7 @@ from forbear.services import iam, memorystore
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.google import ANONYMOUS
-from forbear_testkit.clients.google.rest_server import Fate, Server, running
+from forbear_testkit.clients.google.rest_server import Fate, Server
 
 ASYNC_ANONYMOUS: Any = cast("Callable[[], object]", AsyncAnonymous)()
 CLIENTS: dict[str, tuple[Any, Any]] = {
@@ -103,21 +103,6 @@ CALLS = [
 IDS = [f"{call.name}-{'safe' if call.safe else 'unsafe'}" for call in CALLS]
 
 
-@pytest.fixture(scope="module")
-def one_server() -> Iterator[Server]:
-    """One server for all tests."""
-    with running() as server:
-        yield server
-
-
-@pytest.fixture
-def server(one_server: Server) -> Server:
-    """A server that has seen nothing yet."""
-    for seen in (one_server.fates, one_server.requests, one_server.executed):
-        seen.clear()
-    return one_server
-
-
 @pytest.fixture
 def nobody() -> str:
     """Return the address of a port on which nobody listens."""
@@ -142,29 +127,29 @@ FATES = [
         *((call, fate) for call in (READ, FAILOVER) for fate in FATES),
     ],
 )
-def test_a_doubtful_attempt(server: Server, call: Call, fate: Fate) -> None:
+def test_a_doubtful_attempt(rest: Server, call: Call, fate: Fate) -> None:
     """A status or a broken connection is followed by another attempt exactly where the message makes that harmless."""
-    server.fail(fate)
+    rest.fail(fate)
     with virtual_time(seed=1) as time:
         if call.safe:
-            call(server.host)
-            assert (len(server.requests), len(time.slept)) == (2, 1)
+            call(rest.host)
+            assert (len(rest.requests), len(time.slept)) == (2, 1)
             return
         with pytest.raises((exceptions.GoogleAPICallError, requests.RequestException)) as caught:
-            call(server.host)
-    assert len(server.requests) == 1
-    assert len(server.executed) == fate.executed
+            call(rest.host)
+    assert len(rest.requests) == 1
+    assert len(rest.executed) == fate.executed
     assert f"{call.rpc} may have been executed" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("call", [READ, FAILOVER], ids=["read", "write"])
 @pytest.mark.parametrize("status", [400, 403, 404, 412, 501, 505])
-def test_a_permanent_status(server: Server, call: Call, status: int) -> None:
+def test_a_permanent_status(rest: Server, call: Call, status: int) -> None:
     """It is raised at once, without a note."""
-    server.fail(Fate(status))
+    rest.fail(Fate(status))
     with virtual_time() as time, pytest.raises(exceptions.GoogleAPICallError) as caught:
-        call(server.host)
-    assert (caught.value.code, len(server.requests), time.slept) == (status, 1, [])
+        call(rest.host)
+    assert (caught.value.code, len(rest.requests), time.slept) == (status, 1, [])
     assert not hasattr(caught.value, "__notes__")
 
 
@@ -190,24 +175,24 @@ def test_no_connection_under_a_policy_of_ones_own(nobody: str) -> None:
 
 
 @pytest.mark.parametrize(("call", "sent"), [(READ, 2), (FAILOVER, 1)], ids=["safe", "unsafe"])
-def test_no_response_in_time(server: Server, call: Call, sent: int) -> None:
+def test_no_response_in_time(rest: Server, call: Call, sent: int) -> None:
     """A read timeout says nothing of what was executed."""
-    server.fail(Fate(breaks="silence", executed=True))
+    rest.fail(Fate(breaks="silence", executed=True))
     with virtual_time():
         if call.safe:
-            call(server.host, timeout=0.05)
+            call(rest.host, timeout=0.05)
         else:
             with pytest.raises(requests.ReadTimeout, match="timed out"):
-                call(server.host, timeout=0.05)
-    assert len(server.requests) == sent
+                call(rest.host, timeout=0.05)
+    assert len(rest.requests) == sent
 
 
-def test_a_redirect_to_nowhere(server: Server, nobody: str) -> None:
+def test_a_redirect_to_nowhere(rest: Server, nobody: str) -> None:
     """A write that was executed before its redirect failed is not taken for one that was never sent."""
-    server.fail(Fate(303, executed=True, headers=(("Location", f"http://{nobody}/"),)))
+    rest.fail(Fate(303, executed=True, headers=(("Location", f"http://{nobody}/"),)))
     with virtual_time(), pytest.raises(requests.ConnectionError):
-        FAILOVER(server.host)
-    assert len(server.executed) == 1
+        FAILOVER(rest.host)
+    assert len(rest.executed) == 1
 
 
 @pytest.mark.parametrize("policy", [None, forbear.retry(on=exceptions.ServiceUnavailable)], ids=["service", "own"])
@@ -219,48 +204,48 @@ def test_a_redirect_to_nowhere(server: Server, nobody: str) -> None:
     ],
     ids=["header", "details"],
 )
-def test_the_wait_that_the_server_asks_for(server: Server, policy: forbear.Policy | None, fate: Fate) -> None:
+def test_the_wait_that_the_server_asks_for(rest: Server, policy: forbear.Policy | None, fate: Fate) -> None:
     """It is obeyed under any policy, from the header and from the details of the error."""
-    server.fail(fate)
+    rest.fail(fate)
     with virtual_time(seed=1) as time:
-        READ(server.host, policy=policy)
+        READ(rest.host, policy=policy)
     assert time.slept[0] >= 40
 
 
 @pytest.mark.parametrize(("name", "status"), [("create_instance", 409), ("delete_policy", 404), ("delete_policy", 409)])
-def test_a_status_that_an_earlier_attempt_may_have_caused(server: Server, name: str, status: int) -> None:
+def test_a_status_that_an_earlier_attempt_may_have_caused(rest: Server, name: str, status: int) -> None:
     """It is raised as it is, and the report says that the work may be done: by HTTP status, as by gRPC code."""
     call = next(call for call in CALLS if call.name == name and call.safe)
-    server.fail(Fate(503, executed=True), Fate(status))
+    rest.fail(Fate(503, executed=True), Fate(status))
     with virtual_time(), pytest.raises(exceptions.GoogleAPICallError) as caught:
-        call(server.host)
+        call(rest.host)
     report = forbear.report(caught.value)
     assert report is not None
     assert report.maybe_done
 
 
-def test_a_conflict(server: Server) -> None:
+def test_a_conflict(rest: Server) -> None:
     """ABORTED calls for a new read, so a write is not sent again, and `is_conflict` knows it."""
     update = next(call for call in CALLS if call.name == "update_policy_binding" and call.safe)
-    server.fail(Fate(409, error="ABORTED"))
+    rest.fail(Fate(409, error="ABORTED"))
     with virtual_time(), pytest.raises(exceptions.Conflict) as caught:
-        update(server.host)
-    assert len(server.requests) == 1
+        update(rest.host)
+    assert len(rest.requests) == 1
     assert iam.is_conflict(caught.value)
-    server.fail(Fate(409, error="ABORTED"))
+    rest.fail(Fate(409, error="ABORTED"))
     with virtual_time():
-        READ(server.host)  # a read is a new read itself
+        READ(rest.host)  # a read is a new read itself
 
 
-def test_a_profile_has_its_own_statuses(server: Server) -> None:
+def test_a_profile_has_its_own_statuses(rest: Server) -> None:
     """The page of Memorystore takes every 5xx for transient, that of IAM no 429."""
-    server.fail(Fate(501))
+    rest.fail(Fate(501))
     with virtual_time():
-        READ(server.host, policy=memorystore.documented)
-    assert len(server.requests) == 2
-    server.fail(Fate(429))
+        READ(rest.host, policy=memorystore.documented)
+    assert len(rest.requests) == 2
+    rest.fail(Fate(429))
     with virtual_time(), pytest.raises(exceptions.TooManyRequests):
-        next(call for call in CALLS if call.name == "get_policy")(server.host, policy=iam.documented)
+        next(call for call in CALLS if call.name == "get_policy")(rest.host, policy=iam.documented)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -351,16 +336,16 @@ def test_errors_of_the_session(error: Exception, sent: int) -> None:
     ],
     ids=["read", "write", "lost", "permanent"],
 )
-def test_the_asyncio_rest_transport_retries(server: Server, name: str, fate: Fate, sent: int) -> None:
+def test_the_asyncio_rest_transport_retries(rest: Server, name: str, fate: Fate, sent: int) -> None:
     """The one asyncio REST transport there is, that of long-running operations.
 
     Its session repeats 408, 429, 500, 503 and 504 itself, and aiohttp a GET whose connection breaks.
     """
-    server.fail(fate)
+    rest.fail(fate)
     rpc = {"get_operation": "GetOperation", "cancel_operation": "CancelOperation"}[name]
 
     async def run() -> None:
-        transport: Any = AsyncOperationsRestTransport(host=f"http://{server.host}", credentials=ASYNC_ANONYMOUS)
+        transport: Any = AsyncOperationsRestTransport(host=f"http://{rest.host}", credentials=ASYNC_ANONYMOUS)
         client: Any = operations_rest_client_async.AsyncOperationsRestClient(transport=transport)
         retry = async_retry_for(f"google.longrunning.Operations/{rpc}", memorystore.policy)
         try:
@@ -376,7 +361,7 @@ def test_the_asyncio_rest_transport_retries(server: Server, name: str, fate: Fat
             with pytest.raises(exceptions.NotFound):
                 asyncio.run(run())
         gc.collect()
-    assert (len(server.requests), len(time.slept)) == (sent, sent - 1)
+    assert (len(rest.requests), len(time.slept)) == (sent, sent - 1)
 
 
 def test_asyncio_without_a_connection(nobody: str) -> None:
