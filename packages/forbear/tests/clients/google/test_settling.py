@@ -292,6 +292,9 @@ def test_the_call_itself_is_a_success(server: SecretServer) -> None:
     report = forbear.report(call)
     assert report is not None
     assert report.settled
+    told = list[Any]()
+    call.add_done_callback(told.append)
+    assert told == [call]
 
 
 def test_over_rest() -> None:

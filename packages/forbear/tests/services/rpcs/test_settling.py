@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from google.api import annotations_pb2, field_behavior_pb2  # type: ignore[import-untyped]
 from google.longrunning import operations_pb2  # type: ignore[import-untyped]
-from google.protobuf import descriptor_pb2, descriptor_pool, empty_pb2, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, empty_pb2, message_factory, timestamp_pb2
 
 from forbear.grpc.call import GrpcCall
 from forbear.services.cloud_storage.settling import Finding, Reading
@@ -22,13 +22,12 @@ def load(package: str = SCHEMAS) -> None:
     noun, service = ("Schema", "SchemaService") if package == SCHEMAS else ("Instance", "Parallelstore")
     file: Any = descriptor_pb2.FileDescriptorProto(name=f"{package}/settled.proto", package=package, syntax="proto3")
     file.dependency.extend([
-        "google/api/annotations.proto", "google/api/field_behavior.proto", "google/protobuf/empty.proto",
-        "google/longrunning/operations.proto",
+        "google/api/annotations.proto", "google/api/field_behavior.proto", timestamp_pb2.DESCRIPTOR.name,
+        empty_pb2.DESCRIPTOR.name, operations_pb2.DESCRIPTOR.name,
     ])  # fmt: skip
-    assert (operations_pb2.DESCRIPTOR.name, empty_pb2.DESCRIPTOR.name) == tuple(file.dependency[-1:1:-1])  # in the pool
     key, own = f"{noun.lower()}_id", noun.lower()
     messages = {
-        noun: ["name", "definition", "state!", "inner@Inner", "tags*"],
+        noun: ["name", "definition", "state!", "inner@Inner", "tags*", "delete_time@.google.protobuf.Timestamp"],
         "Inner": ["text", "other"],
         f"Create{noun}Request": ["parent", f"{own}@{noun}", key, "more"],
         f"Get{noun}Request": ["name"],
@@ -40,7 +39,7 @@ def load(package: str = SCHEMAS) -> None:
             plain, _, kind = field.strip("!*").partition("@")
             added = message.field.add(name=plain, number=number, label=3 if "*" in field else 1, type=11 if kind else 9)
             if kind:
-                added.type_name = f".{package}.{kind}"
+                added.type_name = kind if kind.startswith(".") else f".{package}.{kind}"
             if "!" in field:
                 added.options.Extensions[field_behavior_pb2.field_behavior].append(field_behavior_pb2.OUTPUT_ONLY)
     defined = file.service.add(name=service)
@@ -150,10 +149,12 @@ def test_a_function_knows_more() -> None:
         ({"inner": {"text": "t"}}, {"inner": {"other": "o"}}, False),
         ({"inner": {}}, {"inner": {}}, True),
         ({"inner": {}}, {}, False),
+        ({"definition": "d"}, {"definition": "d", "state": "DELETE_REQUESTED"}, False),
+        ({"definition": "d"}, {"definition": "d", "delete_time": {"seconds": 1}}, False),
     ],
 )
 def test_a_create_is_done_if_all_that_was_sent_is_there(sent: Any, read: Any, *, is_done: bool) -> None:
-    """Fields that only the server sets do not count, nor do those that were not sent."""
+    """Fields that only the server sets do not count, nor do those not sent; what is marked as deleted is no proof."""
     found = settle(create(message("Schema", **sent)), [Reading(200, message("Schema", **read))])
     assert (found.finding is Finding.DONE) is is_done
 

@@ -63,6 +63,9 @@ class Settled:
 
     traceback = exception
 
+    def add_done_callback(self, fn: Callable[[Any], None]) -> None:
+        fn(self)
+
     def code(self) -> grpc.StatusCode:
         return grpc.StatusCode.OK
 

@@ -4,7 +4,7 @@ Both are pure. The read is the standard Get of the same service, as the definiti
 the `name`, and it returns what the Create returns. So a Create that returns an Operation has none.
 
 - A Create is done if the resource has all fields as they were sent. What any other parameter did is not known.
-- A Delete is done if the Get answers NOT_FOUND. A resource that is only marked as deleted is still found.
+- A Delete is done if the Get answers NOT_FOUND. A resource that is only marked as deleted proves neither.
 """
 
 import re
@@ -74,7 +74,7 @@ def plan_read(call: GrpcCall, mine: MineRpc | None = None) -> ReadPlan | None:
     return ReadPlan(get, read.request(name=name), sent, write.response) if is_shown else None
 
 
-_EMPTY = "google.protobuf.Empty"
+_EMPTY, _STATES = "google.protobuf.Empty", ("state", "lifecycle_state")
 
 
 def settle(call: GrpcCall, read: Sequence[Reading], mine: MineRpc | None = None) -> Settlement:
@@ -90,6 +90,8 @@ def settle(call: GrpcCall, read: Sequence[Reading], mine: MineRpc | None = None)
     found: Any = read[0].resource
     if not isinstance(found, plan.response):
         return Settlement(Finding.UNKNOWN, f"the read answered {read[0].status}")
+    if mine is None and (field(found, "delete_time") or any("DELET" in str(field(found, each)) for each in _STATES)):
+        return Settlement(Finding.UNKNOWN, "the resource is marked as deleted")
     return settle_found(plan.sent, found, mine, lambda: _find_reason(to_raw(plan.sent), to_raw(found)))
 
 
