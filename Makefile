@@ -163,8 +163,10 @@ soak: $(DEV) $(SITE) ## the tests marked soak too, with many more generated exam
 	@$(MAKE) houses
 	@$(MAKE) sdist-test
 	@$(MAKE) lowest
+	@$(MAKE) aioboto3
 	@$(MAKE) aiobotocore
 	@$(MAKE) google
+	@$(MAKE) moto
 	@$(MAKE) niquests
 	@$(MAKE) checkers
 	@$(MAKE) pythons
@@ -185,6 +187,10 @@ sdist-test: $(DEV) ## the same, and the tests of each unpacked sdist with the wh
 lowest: $(DEV) ## the tests of every extra at the lowest versions it allows; of some: .venv/bin/python -m tools.lowest redis
 	@$(PY) -m tools.lowest
 
+.PHONY: aioboto3
+aioboto3: $(DEV) ## the tests of aiobotocore in the version that aioboto3 allows, and programs of aioboto3
+	@$(PY) -m tools.apart aioboto3
+
 .PHONY: aiobotocore
 aiobotocore: $(DEV) ## the tests of aiobotocore, and those of boto3 with the botocore that it allows
 	@$(PY) -m tools.apart aiobotocore
@@ -192,6 +198,10 @@ aiobotocore: $(DEV) ## the tests of aiobotocore, and those of boto3 with the bot
 .PHONY: google
 google: $(DEV) ## the tests of Pub/Sub, Firestore, BigQuery and other clients of Google
 	@$(PY) -m tools.apart google
+
+.PHONY: moto
+moto: $(DEV) ## calls and programs of boto3 on moto, which keeps the state of AWS
+	@$(PY) -m tools.apart moto
 
 .PHONY: niquests
 niquests: $(DEV) ## the tests of what HTTP clients show, with niquests and the urllib3 that it brings
@@ -234,8 +244,10 @@ lock: $(UV) ## bring requirements/*.txt up to date with requirements/*.in
 	@$(COMPILE) requirements/uv.in -o requirements/uv.txt
 	@$(COMPILE) requirements/demo.in -o requirements/demo.txt
 	@$(COMPILE) requirements/dev.in -c requirements/demo.txt -o requirements/dev.txt
+	@$(COMPILE) requirements/aioboto3.in -o requirements/aioboto3.txt
 	@$(COMPILE) requirements/aiobotocore.in -o requirements/aiobotocore.txt
 	@$(COMPILE) requirements/google.in -c requirements/dev.txt -o requirements/google.txt
+	@$(COMPILE) requirements/moto.in -c requirements/dev.txt -o requirements/moto.txt
 	@$(COMPILE) requirements/niquests.in -o requirements/niquests.txt
 	@$(COMPILE) requirements/sdks.in -o requirements/sdks.txt
 	@$(COMPILE) requirements/docs.in -c requirements/dev.txt -o requirements/docs.txt

@@ -1,8 +1,10 @@
 """Test libraries in an environment of their own, over that of the other tests: `python -m tools.apart google`.
 
+- `aioboto3` holds aiobotocore back, to a version before the newest. Its programs run on the server of moto.
 - `aiobotocore` holds botocore back, so it cannot stand beside it. The tests of boto3 run there, too, with the botocore
   that it allows, but for those which look at the newest models.
 - `google` has clients of Google that are large, and that no other test needs.
+- `moto` keeps the state of AWS; the calls and programs of boto3 run on its server.
 - `niquests` puts urllib3-future in the place of urllib3, also below requests and botocore.
 """
 
@@ -16,6 +18,7 @@ _TESTS = Path("packages/forbear/tests")
 _OF_NEWEST = _TESTS / "services/aws/test_table.py"
 
 APART: dict[str, tuple[str | Path, ...]] = {
+    "aioboto3": (_TESTS / "clients/test_aiobotocore.py", _TESTS / "clients/test_aiobotocore_programs.py"),
     "aiobotocore": (
         f"--ignore={_OF_NEWEST}",
         _TESTS / "clients/test_aiobotocore.py",
@@ -23,6 +26,7 @@ APART: dict[str, tuple[str | Path, ...]] = {
         _TESTS / "services/aws",
     ),
     "google": (_TESTS / "clients/google/test_real_clients.py",),
+    "moto": (_TESTS / "clients/botocore/test_moto.py", _TESTS / "clients/botocore/test_moto_programs.py"),
     "niquests": (
         *("-m", "soak or not soak"),
         _TESTS / "judges/functions/test_http.py",

@@ -18,6 +18,7 @@ from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.lazily import Library
 
 aiobotocore: Any = Library("forbear.clients.aiobotocore")
+botocore_client: Any = Library("forbear.clients.botocore")
 config_of: Any = Library("aiobotocore.config")
 session_of: Any = Library("aiobotocore.session")
 exceptions: Any = Library("botocore.exceptions")
@@ -193,6 +194,19 @@ async def test_broken_body() -> None:
             with pytest.raises(exceptions.BotoCoreError):
                 await client.update_item(**COUNT)
     assert len(server.seen) == 3
+
+
+async def test_the_name_for_every_client() -> None:
+    """`forbear.install` puts async retries into a client; those for boto3 refuse it."""
+    with virtual_time(), Wire(aws.LOST, OK) as server:
+        async with connect("dynamodb", server.url) as client:
+            with pytest.raises(TypeError, match="is async"):
+                botocore_client.install(client)
+            assert forbear.install(client, attempts=3) is client
+            await client.get_item(**KEY)
+    assert len(server.seen) == 2
+    with pytest.raises(TypeError, match="is async"):
+        botocore_client.install(session_of.get_session())
 
 
 async def test_other_clients() -> None:

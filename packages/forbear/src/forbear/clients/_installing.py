@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 
 _INSTALLED_BY = {
+    "aioboto3": "aiobotocore",
+    "aiobotocore": "aiobotocore",
     "boto3": "botocore",
     "botocore": "botocore",
     "google": "google",
@@ -52,9 +54,9 @@ _WRITTEN_INSTEAD = {
 def install(client: "C", policy: "Policy | None" = None, **options: "Unpack[InstallOptions]") -> "C":
     """Put retries into a client that exists already, and return it: `client = forbear.install(httpx.Client())`.
 
-    - `client`: one of httpx, httpx2, boto3 or google-cloud-storage, a generated client of Google's APIs, a service of
-      google-api-python-client, a session of requests or boto3, or the client of an SDK that sends by httpx, such as
-      those of OpenAI and Anthropic. It keeps its proxies, certificates and all its other settings.
+    - `client`: one of httpx, httpx2, boto3, aiobotocore, aioboto3 or google-cloud-storage, a generated client of
+      Google's APIs, a service of google-api-python-client, a session of requests or boto3, or the client of an SDK that
+      sends by httpx, such as those of OpenAI and Anthropic. It keeps its proxies, certificates and all other settings.
     - `policy` and the keywords of `forbear.retry`, such as `attempts=3, timeout=30`: limits and waits. Without them,
       each service has its recommended ones. The tables of services stay.
     - `safe` and the other options are those of the adapter for the library.

@@ -15,7 +15,9 @@ from forbear_testkit.clients import aws
 from forbear_testkit.clients.aws import COUNT, KEY, OK
 from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.lazily import Library
+from forbear_testkit.services.aws import operation
 
+botocore: Any = Library("botocore")
 exceptions: Any = Library("botocore.exceptions")
 
 
@@ -136,3 +138,18 @@ def test_presigned_parts() -> None:
         server.answers[:] = [aws.LOST, aws.succeed(model)]
         client.copy_snapshot(SourceRegion="eu-west-1", SourceSnapshotId="s")
     assert len(server.seen) == 2
+
+
+@pytest.mark.parametrize("page", [b"upstream connect error", b"<!DOCTYPE html><p>Busy<p>", b"<html>Busy<p></html>"])
+@pytest.mark.parametrize(("service", "name"), [("sns", "ListTopics"), ("ec2", "DescribeVpcs"), ("s3", "ListBuckets")])
+def test_page_of_a_proxy(service: str, name: str, page: bytes) -> None:
+    """A 503 is one also if its page is no answer of the service; botocore raises ResponseParserError for most."""
+    model = operation(service, name)
+    with Wire(reply(503, page), aws.succeed(model), reply(503, page)) as server:
+        client = install(aws.client(service, server.url), attempts=2)
+        call = getattr(client, botocore.xform_name(name))
+        call()
+        assert len(server.seen) == 2
+        with pytest.raises(exceptions.ClientError, match="503") as caught:
+            call()
+    assert forbear.report(caught.value) is not None

@@ -98,6 +98,7 @@ def test_not_parsed(update: object) -> None:
     [
         ("SET v = :n ADD c :n", "v = :old"),
         ("SET v = :n ADD c :n", "#a = :s AND v = :old"),
+        ("SET v = :n, l = :list ADD c :n", "l = :list AND v = :old"),  # lists are not compared
         ("SET v = :n ADD c :n", "(v = :old) OR v < :old"),
         ("SET v = :n ADD c :n", "NOT v = :n"),
         ("SET v = :n ADD c :n", "v <> :same"),

@@ -178,6 +178,12 @@ def test_maybe_done() -> None:
     assert create.is_maybe_done(409, "EntityAlreadyExists")
     assert create.is_maybe_done(400, "ConditionalCheckFailedException")
     assert create.is_maybe_done(404, "")
+    assert create.is_maybe_done(400, "UsernameExistsException")
+    assert create.is_maybe_done(400, "ClientException", "Job queue q already exists")
+    assert create.is_maybe_done(400, "ValidationError", "Stack with id s does not exist")
+    assert create.is_maybe_done(400, "InvalidRequestException", "a secret that's currently marked deleted.")
+    assert not create.is_maybe_done(400, "ValidationError", "the name must have at least 3 letters")
+    assert not create.is_maybe_done(500, "InternalError", "it exists already")
     assert not create.is_maybe_done(403, "AccessDenied")
     assert not create.is_maybe_done(500, "InternalConflict")
 

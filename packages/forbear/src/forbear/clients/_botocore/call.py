@@ -103,7 +103,7 @@ class AwsAttempts:
         except Exception as broken:  # raised by a function of the user
             proven = outcome.verdict.kind is Kind.NOT_EXECUTED
             verdict = Broken(broken, Kind.NOT_EXECUTED if proven else Kind.PERMANENT)
-        done = outcome.status is not None and judgement.is_maybe_done(outcome.status, outcome.code)
+        done = outcome.status is not None and judgement.is_maybe_done(outcome.status, outcome.code, str(outcome.error))
         option = option_for(AwsCall(self._name, self._operation, self._parameters), f'safe="{self._name}"')
         return self._call.failed(
             outcome.error,

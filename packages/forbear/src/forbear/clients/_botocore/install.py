@@ -17,6 +17,7 @@ from forbear.services.aws import policy as recommended
 from forbear.services.aws.vouch import AwsVouch, SafeCalls
 
 _VOUCH = 'vouch for operations by `safe`, such as safe="sqs.SendMessage"'
+_ASYNC = ("aiobotocore.", "aioboto3.")
 _TRANSFERS = (
     "S3 transfers through awscrt (upload_file, download_file) repeat requests by themselves, unseen by forbear; "
     'pass Config=TransferConfig(preferred_transfer_client="classic") to them'
@@ -42,6 +43,8 @@ def choose_policy(policy: Policy | None, options: Mapping[str, Any]) -> Policy:
 def install_in(target: Any, client_class: type[Any], policy: Policy, safe: SafeCalls, retries: Retries) -> None:
     """Put `retries` into a client of `client_class`, a resource, or a session, under a policy and the user's word."""
     check_word("safe", safe)
+    if not retries.awaits and any(kind.__module__.startswith(_ASYNC) for kind in target.__class__.__mro__):
+        raise TypeError(f"`client` must be installed by forbear.clients.aiobotocore, since it is async; got {target!r}")
     vouch = AwsVouch(safe)
     client = _find_client(target, client_class)
     events = client.meta.events if client is not None else _find_events(target)

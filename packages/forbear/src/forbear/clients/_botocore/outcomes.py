@@ -94,11 +94,16 @@ def verdict_of_lost(error: Exception) -> Verdict:
 def hide_torn(operation: Any, response: dict[str, Any]) -> None:
     """Keep a body that was cut off from the parser, which would raise: it gets an empty response with a status of 500.
 
-    `response` is what botocore parses next, and changed in place.
+    The same for the page of a proxy with its own error, where XML is parsed. `response` is what botocore parses next,
+    and changed in place.
     """
-    content = response["body"]
-    if isinstance(content, bytes) and _is_short(operation, response["status_code"], response["headers"], content):
+    content, status = response["body"], response["status_code"]
+    if not isinstance(content, bytes):
+        return
+    if _is_short(operation, status, response["headers"], content):
         response["status_code"], response["body"] = _GENERIC, b""
+    elif status >= _GENERIC and _is_page(operation, content):
+        response["body"] = b""
 
 
 def is_read(operation: Any, response: Any) -> bool:
@@ -131,6 +136,14 @@ def _is_short(operation: Any, status: int, headers: Mapping[str, str], content: 
     if status in _WITHOUT_BODY or operation.http.get("method") == "HEAD" or "transfer-encoding" in headers:
         return False
     return length.isascii() and length.isdecimal() and len(length) < 16 and int(length) > len(content)
+
+
+def _is_page(operation: Any, content: bytes) -> bool:
+    """Return whether an error in a protocol of XML is none; botocore knows pages that begin with `<html>` alone."""
+    model = operation.service_model
+    protocol = getattr(model, "resolved_protocol", None) or model.metadata.get("protocol")
+    text = content.lstrip()
+    return protocol in ("query", "ec2") and (text[:1] != b"<" or text[:2] == b"<!")
 
 
 def _is_marked(operation: Any, code: str) -> bool:

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from forbear.services.aws.dynamodb_conditions import (
     BROKEN,
     Condition,
-    KnownValues,
     Path,
     Scanner,
     State,
@@ -49,7 +48,7 @@ def is_repeatable_update(parameters: Mapping[str, Any]) -> bool:
             value_of(values, name)
         if update.is_same_twice and not any(_SETS.isdisjoint(values[name]) for name in update.sets):
             return True
-        known = KnownValues(parameters.get("Key") or {}, values)
+        known = parameters.get("Key") or {}, values
         return update.condition is not None and update.condition(known) is False
     except BROKEN:
         return False

@@ -11,7 +11,7 @@ from decimal import Decimal
 from enum import Enum
 from operator import ge, gt, le, lt
 from types import MappingProxyType
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from forbear.core.check import is_mapping
 
@@ -35,12 +35,8 @@ Written = Mapping[Path, str | State]
 """The paths that an update has written, each with a placeholder, or with what is known of its value."""
 
 
-class KnownValues(NamedTuple):
-    """The facts on which a condition is evaluated: the `key` of the item, and the `values` of placeholders."""
-
-    key: Mapping[str, Value]
-    values: Mapping[str, Any]
-
+KnownValues = tuple[Mapping[str, Value], Mapping[str, Any]]
+"""The facts on which a condition is evaluated: the key of the item, and the values of placeholders."""
 
 Operand = Callable[[KnownValues], Value]
 Condition = Callable[[KnownValues], bool | None]
@@ -228,13 +224,13 @@ def _parse_path(scanner: Scanner) -> Operand:
         return _find_value(written)
     if written is None and len(path) == 1:
         name = path[0]
-        return lambda facts: facts.key.get(cast("str", name), State.UNKNOWN)
+        return lambda facts: facts[0].get(cast("str", name), State.UNKNOWN)
     state = written or State.UNKNOWN
     return lambda facts: state
 
 
 def _find_value(placeholder: str) -> Operand:
-    return lambda facts: value_of(facts.values, placeholder)
+    return lambda facts: cast("Value", facts[1][placeholder])
 
 
 def _is_any(truths: list[bool | None]) -> bool | None:
@@ -251,16 +247,17 @@ def _is_present(value: Value) -> bool | None:
 
 def _compare(sign: str, left: Value, right: Value) -> bool | None:
     """Return the outcome of a comparison, None if it is not known. A missing attribute equals nothing."""
-    if left is State.ABSENT or right is State.ABSENT:
-        return False if sign == "=" else None
     if isinstance(left, State) or isinstance(right, State):
+        return False if sign == "=" and State.ABSENT in (left, right) else None
+    ((kind, first),) = left.items()
+    ((other, second),) = right.items()
+    read, read_other = _READERS.get(kind), _READERS.get(other)
+    if read is None or read_other is None:
         return None
-    first, second = _comparable(left), _comparable(right)
-    if first is None or second is None:
-        return None
+    first, second = read(first), read_other(second)
     if sign in ("=", "<>"):
-        return (first == second) is (sign == "=")
-    if first[0] != second[0] or first[0] not in ("N", "S"):
+        return (kind == other and first == second) is (sign == "=")
+    if kind != other or kind not in ("N", "S"):
         return None
     return _ORDERS[sign](first, second)
 
@@ -268,15 +265,18 @@ def _compare(sign: str, left: Value, right: Value) -> bool | None:
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
-def _comparable(value: Mapping[str, Any]) -> tuple[str, Any] | None:
-    """Return the type of a value, and the value such that equal ones are equal; None for lists and maps."""
-    ((kind, content),) = value.items()
-    if kind == "N":
-        return kind, Decimal(content)
-    if kind == "NS":
-        return kind, frozenset(map(Decimal, content))
-    if kind in ("SS", "BS"):
-        return kind, frozenset(content)
-    if kind == "S":
-        return kind, content.encode("utf-8", "surrogatepass")
-    return (kind, content) if kind in ("B", "BOOL", "NULL") else None
+def _read_as_it_is(content: Any) -> Any:
+    return content
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "N": Decimal,
+    "NS": lambda numbers: frozenset(map(Decimal, numbers)),
+    "S": lambda text: text.encode("utf-8", "surrogatepass"),
+    "SS": frozenset,
+    "BS": frozenset,
+    "B": _read_as_it_is,
+    "BOOL": _read_as_it_is,
+    "NULL": _read_as_it_is,
+}
+"""The functions that make equal values equal, by type; lists and maps have none."""

@@ -17,9 +17,11 @@ from forbear.services.aws.model import Traits, traits_of
 
 _DONE = (404, 409, 412)
 _DONE_CODES = re.compile(
-    r"NotFound|NoSuch|NonExist|NotExist|Already\w|Duplicate|Conflict|InUse|Invalid\w*Stat|IncorrectState|ConditionalCheckFailed|PreconditionFailed|"
+    r"NotFound|NoSuch|Exist|Already\w|Duplicate|Conflict|InUse|Invalid\w*Stat|IncorrectState|ConditionalCheckFailed|PreconditionFailed|"
     r"TaskTimedOut|InvalidToken|ExpiredCode|CodeMismatch"
 )
+_DONE_TEXT = re.compile(r"\b(?:already|not exist|not found|marked (?:deleted|for deletion))\b", re.IGNORECASE)
+"""The words of errors whose codes say nothing: ClientException, ValidationError, InvalidRequestException."""
 
 
 class AwsJudgement(Judgement):
@@ -48,9 +50,14 @@ class AwsJudgement(Judgement):
         super().__init__(service, operation, safety, **judgement)
         self._set(span=span, why=why)
 
-    def is_maybe_done(self, status: int, code: str) -> bool:
-        """Return whether an error after an attempt in doubt may mean that the earlier attempt worked."""
-        return self.mutation and status < 500 and (status in self.maybe_done or _DONE_CODES.search(code) is not None)
+    def is_maybe_done(self, status: int, code: str, text: str = "") -> bool:
+        """Return whether an error after an attempt in doubt may mean that the earlier attempt worked.
+
+        `text` is what the error says.
+        """
+        if not self.mutation or status >= 500:
+            return False
+        return status in self.maybe_done or bool(_DONE_CODES.search(code) or _DONE_TEXT.search(text))
 
 
 def classify(operation: Any, parameters: Parameters) -> AwsJudgement:
