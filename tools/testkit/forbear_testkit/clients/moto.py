@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -96,7 +96,7 @@ class Moto(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Moto
+    server: Moto  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def handle_one_request(self) -> None:
         """Pass one request on, or fail as the next fault says."""
@@ -143,12 +143,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.rfile.readline()
         self.rfile.readline()
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, format: str, *_: Any) -> None:
         """Write nothing."""
 
 
 @contextmanager
-def serving() -> Iterator[Moto]:
+def serving() -> Generator[Moto]:
     """Run moto's server and the proxy."""
     env = {**os.environ, "MOTO_EC2_LOAD_DEFAULT_AMIS": "false"}  # thousands, after every reset
     pipe, none = subprocess.PIPE, subprocess.DEVNULL  # the log has a line for each request

@@ -54,8 +54,11 @@ class Maker:
         return made
 
     def _track(self, client: Any) -> Any:
-        client.meta.events.register("before-call", lambda model, **_: self.calls.append(model.name))
+        client.meta.events.register("before-call", self._note)
         return aws.track(install(client) if self._installed else client)
+
+    def _note(self, model: Any, **_: Any) -> None:
+        self.calls.append(model.name)
 
 
 def write_file(folder: Path, size: int) -> Path:

@@ -48,8 +48,8 @@ def is_repeatable_update(parameters: Mapping[str, Any]) -> bool:
             value_of(values, name)
         if update.is_same_twice and not any(_SETS.isdisjoint(values[name]) for name in update.sets):
             return True
-        known = parameters.get("Key") or {}, values
-        return update.condition is not None and update.condition(known) is False
+        key: Mapping[str, Any] = parameters.get("Key") or {}
+        return update.condition is not None and update.condition((key, values)) is False
     except BROKEN:
         return False
 

@@ -38,10 +38,11 @@ class Traits(NamedTuple):
     """The statements of the model about an operation.
 
     - `readonly` and `idempotent` are the traits of these names.
-    - `tokens` are the members that botocore fills, equal in all attempts of a call; `keys` those that are named like
-      tokens, but which only the caller sets.
+    - `tokens` are the members that botocore fills, equal in all attempts of a call; `keys` those of an idempotent
+      operation that are named like tokens, but which only the caller sets.
     - `looks` is True for a name that begins with a verb of reading.
-    - `acts` is True if the text begins with a verb of action. Texts are missing where somebody has stripped the models.
+    - `acts` is True if the text of a read begins with a verb of action. Texts are missing where somebody has stripped
+      the models.
     - `named` is False for an operation that creates something without a required name or id for it.
     - `version` is the member that holds the version to change, such as IfMatch; None without one.
     """
@@ -66,15 +67,17 @@ def traits_of(operation: Any) -> Traits:
     members: Mapping[str, Any] = {} if shape is None else shape.members
     required: tuple[str, ...] = () if shape is None else tuple(shape.required_members)
     tokens = tuple(name for name, member in members.items() if member.metadata.get("idempotencyToken"))
-    keys = (name for name in members if _TOKEN.fullmatch(name) and not _OTHER_TOKENS.fullmatch(name))
     name = operation.name
+    readonly, idempotent = raw.get("readonly") is True, raw.get("idempotent") is True
+    looks = _READ.match(name) is not None
+    keys = (each for each in members if _TOKEN.fullmatch(each) and not _OTHER_TOKENS.fullmatch(each))
     return Traits(
-        readonly=raw.get("readonly") is True,
-        idempotent=raw.get("idempotent") is True,
+        readonly=readonly,
+        idempotent=idempotent,
         tokens=tokens,
-        keys=tuple(key for key in keys if key not in tokens),
-        looks=_READ.match(name) is not None,
-        acts=_acts(operation.documentation),
+        keys=tuple(key for key in keys if key not in tokens) if idempotent else (),
+        looks=looks,
+        acts=(readonly or looks) and _acts(operation.documentation),
         named=_is_named(name, required),
         version=next((each for each in members if each.lower() == "ifmatch"), None),
     )
