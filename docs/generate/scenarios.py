@@ -62,7 +62,8 @@ def page() -> Iterator[str]:
 
 def _section(title: str, section: type[Section]) -> Iterator[str]:
     yield from (f"## {title}", "")
-    yield from text(*(part for part in (getdoc(section) or "").split("\n\n") if not part.startswith("Raises ")))
+    parts = (getdoc(section) or "").split("\n\n")  # examples and errors are for programs in Python
+    yield from text(*(part.partition(" Example:")[0] for part in parts if not part.startswith(("Raises ", ">>> "))))
     yield from _keys(section)
     if section is Layer:
         yield from text("`policy` and `budget` are as above.")

@@ -28,7 +28,7 @@ class Audit:
 
     `findings`, `unread` and `remarks` are sorted by path and line. `files` and `lines` count what was read. `ignored`
     are the findings that comments suppress, `known` those that the baseline lists. `remarks` are about comments that
-    suppress nothing.
+    suppress nothing. Example: see `audit`.
     """
 
     findings: tuple[Finding, ...]
@@ -66,6 +66,16 @@ def audit(
     are in `unread`.
 
     Raises ValueError if `jobs` is below 1 or the settings of pyproject.toml are not valid.
+
+    >>> from pathlib import Path
+    >>> size = Path("orders.py").write_text('''
+    ... import tenacity, requests
+    ... @tenacity.retry
+    ... def order(url):
+    ...     return requests.post(url)
+    ... ''')
+    >>> [(finding.line, finding.rule) for finding in audit(["orders.py"], settings=AuditSettings()).findings]
+    [(3, 'CATCH-ALL'), (3, 'UNBOUNDED'), (5, 'UNSAFE')]
     """
     if jobs < 1:
         raise ValueError(f"`jobs` must be at least 1, got {jobs}")

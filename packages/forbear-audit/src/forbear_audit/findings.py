@@ -22,7 +22,7 @@ class Finding:
     `line` and `end_line` count from 1, `column` and `end_column` from 1, too, in characters; the end is exclusive.
     `path` is the file as it was named or reached. In a notebook, `cell` is the number of the cell from 1 and the lines
     are those of the cell; elsewhere it is 0. `cure` says what to change, in the words of `library`. `text` is the first
-    line of the code, `last_text` its last line.
+    line of the code, `last_text` its last line. Example: see `audit`.
     """
 
     path: str
@@ -56,7 +56,7 @@ class Finding:
 
 @dataclass(frozen=True, order=True)
 class Unread:
-    """A file that could not be read, and why."""
+    """A file that could not be read, and why. Example: see `audit`."""
 
     path: str
     reason: str
@@ -67,7 +67,10 @@ class Unread:
 
 @dataclass(frozen=True, order=True)
 class Remark:
-    """A comment of the audit that is wrong or needless: the file, the cell (0 if there is none), the line, and why."""
+    """A comment of the audit that is wrong or needless: the file, the cell (0 if there is none), the line, and why.
+
+    Example: see `audit`.
+    """
 
     path: str
     cell: int

@@ -38,6 +38,9 @@ class AuditSettings:
     also leaves out what is below a folder that it matches. One that begins with `/` is absolute.
 
     Raises ValueError for an unknown rule, and for a pattern without a name.
+
+    >>> AuditSettings(ignore=("NO-JITTER",), exclude=("vendored",)).ignore
+    ('NO-JITTER',)
     """
 
     select: tuple[str, ...] = DEFAULT_RULES

@@ -36,6 +36,15 @@ class Cloud:
     transit; both are in bytes. `connection_limit` (1024) is the most connections at once. The Host header of a request
     must name loopback, a host of Google's APIs, or one of the `allowed_hosts`. Starting raises OSError if the port is
     taken.
+
+    >>> import requests
+    >>> from forbear.clients.requests import RetryAdapter
+    >>> with Cloud() as cloud, requests.Session() as session:
+    ...     bucket = cloud.store.create_bucket("my-bucket")
+    ...     cloud.fault(Fault.status(503, times=2))
+    ...     session.mount("http://", RetryAdapter())
+    ...     session.get(cloud.url + "/storage/v1/b/my-bucket").status_code, len(cloud.requests)
+    (200, 3)
     """
 
     def __init__(
@@ -251,7 +260,7 @@ def serve(
 
     The other arguments are those of `Cloud`. It is for tests only: never expose it. Call it in the main thread, which
     receives signals; elsewhere it raises ValueError. OSError if the port is taken. The handlers of both signals are
-    restored at the end.
+    restored at the end. Example: see `Cloud`.
     """
     # Not an Event: its lock is not reentrant, so a handler that sets it may wait for ever for the code it interrupted.
     stop: SimpleQueue[None] = SimpleQueue()

@@ -30,6 +30,12 @@ class EncryptionKey:
 
     `sha256` is the SHA-256 of the key in base64, by which the service identifies it. Two keys with the same bytes are
     equal. ValueError for another text or number of bytes. The key can be pickled, for workers in other processes.
+
+    >>> key = EncryptionKey(bytes(32))
+    >>> cp("photos/1.jpg", "gs://my-bucket/secret.jpg", encryption_key=key).done
+    1
+    >>> ls("gs://my-bucket/secret.jpg")[0].key_sha256 == key.sha256
+    True
     """
 
     __slots__ = ("_sha256", "_text")
@@ -79,7 +85,10 @@ Keys = EncryptionKey | Sequence[EncryptionKey]
 
 
 class EncryptionOptions(TypedDict, total=False):
-    """The keyword options for the keys of new objects; the docstring of `cp` describes them."""
+    """The keyword options for the keys of new objects; the docstring of `cp` describes them.
+
+    Example: see `EncryptionKey`.
+    """
 
     encryption_key: EncryptionKey | None
     kms_key: str | None
@@ -99,7 +108,7 @@ class NewObjectOptions(MetadataOptions, EncryptionOptions, total=False):
 class ObjectEncryption:
     """The keys of a transfer: `key` or `kms_key` encrypts new objects, and `decryption_keys` read existing ones.
 
-    With neither of the first two, new objects have the encryption of their bucket.
+    With neither of the first two, new objects have the encryption of their bucket. Example: see `EncryptionKey`.
     """
 
     key: EncryptionKey | None = None

@@ -43,6 +43,11 @@ class TransferError(Exception):
     """The base of all errors of transfers. `hint` is the cure, or None; many subclasses have a default hint.
 
     The text is redacted, because it may quote a server or the URL of an upload session; `hint` is not.
+
+    >>> stat("gs://my-bucket/no-such-object")
+    Traceback (most recent call last):
+        ...
+    forbear_transfer.errors.TransferError: gs://my-bucket/no-such-object does not exist
     """
 
     hint: str | None = None
@@ -61,6 +66,7 @@ class HttpError(TransferError):
 
     `headers` are those of the response, empty if not given. `cause` is the word by which the service names the reason,
     empty without one. The statuses 401, 403, 404 and 412 have a hint, and so have errors about encryption keys.
+    Example: see `TransferError`.
     """
 
     def __init__(
@@ -79,49 +85,70 @@ class HttpError(TransferError):
 
 
 class ChecksumMismatch(TransferError):
-    """The bytes that arrived differ from the bytes that were sent, by their CRC32C or their number."""
+    """The bytes that arrived differ from the bytes that were sent, by their CRC32C or their number.
+
+    Example: see `TransferError`.
+    """
 
     hint = "start again; if it happens again, suspect the network or the memory of this machine"
 
 
 class SourceChanged(TransferError):
-    """The source, a local file or an object, changed while it was read."""
+    """The source, a local file or an object, changed while it was read. Example: see `TransferError`."""
 
     hint = "start again when no program writes to it"
 
 
 class TargetExists(TransferError):
-    """The target exists and must not be replaced."""
+    """The target exists and must not be replaced. Example: see `TransferError`."""
 
     hint = "remove it, or allow it to be replaced"
 
 
 class TargetChanged(TransferError):
-    """Another client wrote to the target: it is not the version that may be replaced, or not what was just made."""
+    """Another client wrote to the target: it is not the version that may be replaced, or not what was just made.
+
+    Example: see `TransferError`.
+    """
 
     hint = "look at it, then start again"
 
 
 class Locked(TransferError):
-    """Another process, or another task of this process, is working on the same transfer."""
+    """Another process, or another task of this process, is working on the same transfer.
+
+    Example: see `TransferError`.
+    """
 
 
 class UnsafeName(TransferError):
-    """A name must not be used: it leads out of the target folder, or no file or no object can have it."""
+    """A name must not be used: it leads out of the target folder, or no file or no object can have it.
+
+    Example: see `TransferError`.
+    """
 
 
 class NoEncryptionKey(TransferError):
-    """An object is encrypted by a customer-supplied key, and the keys that were named are other ones, or none."""
+    """An object is encrypted by a customer-supplied key, and the keys that were named are other ones, or none.
+
+    Example: see `TransferError`.
+    """
 
     hint = _NAME_KEY
 
 
 class NoCredentials(TransferError):
-    """There are no credentials, no token can be obtained for them, or the token must not be sent."""
+    """There are no credentials, no token can be obtained for them, or the token must not be sent.
+
+    Example: see `TransferError`.
+    """
 
 
 class Stalled(TransferError):
-    """The server neither took nor sent a byte for too long, or a response took too long in all."""
+    """The server neither took nor sent a byte for too long, or a response took too long in all.
+
+    Example: see `TransferError`.
+    """
 
     hint = "check the network, or allow more time (`stall_timeout`)"
 

@@ -48,6 +48,12 @@ def execute(
     `settings` say how to connect; `state` is the folder for what the next process needs to continue. If a call fails,
     for example because its worker died, all items of its batch have failed outcomes. ValueError, at once, for a `batch`
     below 1, and for standard input and output, which exist only in this process.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> items = plan("photos", "gs://my-bucket/copies", recursive=True)
+    >>> with ThreadPoolExecutor() as executor:
+    ...     [outcome.status.value for outcome in execute(items, executor)]
+    ['done']
     """
     if any(STREAM in (item.source, item.target) for item in items):
         raise ValueError("standard input and output (-) cannot be sent to an executor: use `cp`")
@@ -80,6 +86,10 @@ def perform_one(item: Item, settings: Settings | None = None, *, state: StrPath 
     """Run one item in this process, and return its outcome; for executors that `execute` cannot use.
 
     It blocks. If the item fails, or there are no credentials, the outcome has the error.
+
+    >>> [item] = plan("photos/1.jpg", "gs://my-bucket/copy.jpg")
+    >>> perform_one(item, Settings(connections=8)).status
+    <Status.DONE: 'done'>
     """
     return perform_batch([item], settings or Settings(), state)[0]
 

@@ -75,6 +75,10 @@ def cp(
     If the state cannot be kept, the copies continue without it. `on_event` gets a Warned event then; without
     `on_event`, there is a RuntimeWarning. But if other users may write to the folder for the state, large items fail,
     and a copy with `recursive` may raise TransferError.
+
+    >>> summary = cp("photos/1.jpg", "gs://my-bucket/copies/", content_type="image/jpeg")
+    >>> summary.done, summary.bytes, summary.failures
+    (1, 7, [])
     """
     return run_blocking(settings, prepare_cp(sources, target, **options), "acp")
 
@@ -83,7 +87,10 @@ def cp(
 async def acp(
     storage: Storage, sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[CpOptions]
 ) -> Summary:
-    """Do what `cp` does, with the same options, over an open Storage and without blocking; return the Summary."""
+    """Do what `cp` does, with the same options, over an open Storage and without blocking; return the Summary.
+
+    Example: see `cp`.
+    """
     return await prepare_cp(sources, target, **options)(storage)
 
 
@@ -162,13 +169,21 @@ def rsync(
 
     `manifest` is a file that records the outcomes; unlike that of `cp`, it skips nothing. The other options are those
     of `cp`. Objects that are the same keep their metadata. It blocks: RuntimeError inside a running event loop.
+
+    >>> rsync("photos", "gs://my-bucket/mirror", recursive=True).done
+    1
+    >>> rsync("photos", "gs://my-bucket/mirror", recursive=True).done
+    0
     """
     return run_blocking(settings, prepare_rsync(source, target, **options), "arsync")
 
 
 @with_keywords(RsyncOptions)
 async def arsync(storage: Storage, source: StrPath, target: StrPath, **options: Unpack[RsyncOptions]) -> Summary:
-    """Do what `rsync` does, with the same options, over an open Storage and without blocking; return the Summary."""
+    """Do what `rsync` does, with the same options, over an open Storage and without blocking; return the Summary.
+
+    Example: see `rsync`.
+    """
     return await prepare_rsync(source, target, **options)(storage)
 
 
@@ -208,6 +223,10 @@ def plan(
 
     The options are those of `cp` that say what is copied and how, and not those of the run. Sources that cannot be
     copied are items to skip or refuse. It blocks: RuntimeError inside a running event loop.
+
+    >>> [item] = plan("photos", "gs://my-bucket/", recursive=True, cache_control="no-store")
+    >>> str(item.target), item.action.value, item.metadata.cache_control
+    ('gs://my-bucket/photos/1.jpg', 'copy', 'no-store')
     """
     made = make_copy_plan("plan", PlanOptions, sources, target, options)
     return run_blocking(settings, lambda storage: _list_items(storage, made), "aplan")
@@ -217,7 +236,7 @@ def plan(
 async def aplan(
     storage: Storage, sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[PlanOptions]
 ) -> list[Item]:
-    """Return the items of a copy as `plan` does, over an open Storage and without blocking."""
+    """Return the items of a copy as `plan` does, over an open Storage and without blocking. Example: see `plan`."""
     return await _list_items(storage, make_copy_plan("aplan", PlanOptions, sources, target, options))
 
 

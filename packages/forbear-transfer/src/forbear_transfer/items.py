@@ -16,7 +16,7 @@ STREAM = "-"
 
 
 class Action(Enum):
-    """The action that an item asks for."""
+    """The action that an item asks for. Example: see `plan`."""
 
     COPY = "copy"
     DELETE = "delete"
@@ -34,7 +34,7 @@ class Action(Enum):
 
 
 class Status(Enum):
-    """The result of an item: done, skipped or failed."""
+    """The result of an item: done, skipped or failed. Example: see `execute`."""
 
     DONE = "done"
     SKIPPED = "skipped"
@@ -55,7 +55,7 @@ class Item:
     for both objects. An upload is compressed with `gzip`. A download is stored as it is, gzip included, without
     `decode`. With `is_required`, a user has named the generation, and not a listing. `listed` is the version of a local
     target that may be replaced or deleted, () if none was there, None for any. `verify_source` reads a file twice.
-    `preserve_posix` keeps the permissions of a file. With `is_absent`, the source does not exist.
+    `preserve_posix` keeps the permissions of a file. With `is_absent`, the source does not exist. Example: see `plan`.
     """
 
     source: Url | str
@@ -128,7 +128,7 @@ class Outcome:
 
     `bytes` is the size of the object that was written or read, and 0 if none was. `generation` and `crc32c` are those
     of that object, else None. `retries` counts repeated attempts. If the item failed, `error` says why, `hint` is the
-    cure, and `report` has the attempts. If it was skipped, `error` is the reason.
+    cure, and `report` has the attempts. If it was skipped, `error` is the reason. Example: see `execute`.
     """
 
     item: Item
@@ -149,7 +149,7 @@ class Summary:
     """The sums over all items: their number by status, `bytes` transferred, and `retries`.
 
     `seconds` is the time that the runs took. `deleted` counts those of the `done` items that were deletions. `failures`
-    has the outcomes of the failed items.
+    has the outcomes of the failed items. Example: see `cp`.
     """
 
     done: int = 0

@@ -22,7 +22,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class MetadataOptions(TypedDict, total=False):
-    """The keyword options for metadata; the docstring of `cp` describes them."""
+    """The keyword options for metadata; the docstring of `cp` describes them. Example: see `cp`."""
 
     content_type: str | None
     cache_control: str | None
@@ -35,7 +35,10 @@ class MetadataOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectMetadata:
-    """The metadata that a user sets for new objects; None, and keys that are missing in `metadata`, are left alone."""
+    """The metadata that a user sets for new objects; None, and keys that are missing in `metadata`, are left alone.
+
+    Example: see `plan`.
+    """
 
     content_type: str | None = None
     cache_control: str | None = None

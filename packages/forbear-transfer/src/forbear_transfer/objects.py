@@ -49,6 +49,10 @@ class Url:
     """The address of a bucket (`name` is empty), of an object, or of all objects with a prefix.
 
     `generation` is the number of one version of the object, None for the live one.
+
+    >>> url = Url("my-bucket", "photos/1.jpg")
+    >>> str(url), url.name
+    ('gs://my-bucket/photos/1.jpg', 'photos/1.jpg')
     """
 
     bucket: str
@@ -189,7 +193,7 @@ class Object:
     An object under a hold, or until `retention_expires` (in epoch seconds), can be neither replaced nor deleted.
 
     `generation` is the number of this version, and `metageneration` that of its metadata. `metadata` are the custom
-    keys and values. None means that the service did not state a value.
+    keys and values. None means that the service did not state a value. Example: see `ls`.
     """
 
     bucket: str

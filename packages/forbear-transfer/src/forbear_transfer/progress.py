@@ -14,7 +14,13 @@ from forbear_transfer.items import Item, Outcome
 
 @dataclass(slots=True)
 class Planned:
-    """The plan has found `items` so far, of `size` bytes in all (None: unknown); `complete` once there are no more."""
+    """The plan has found `items` so far, of `size` bytes in all (None: unknown); `complete` once there are no more.
+
+    >>> events = []
+    >>> summary = cp("photos/1.jpg", "gs://my-bucket/copy.jpg", on_event=events.append)
+    >>> sorted({type(event).__name__ for event in events})
+    ['Finished', 'Moved', 'Planned', 'Started']
+    """
 
     items: int
     size: int | None
@@ -25,7 +31,8 @@ class Planned:
 class Started:
     """A worker has started an item.
 
-    Items that the plan skips or refuses, or that a manifest has as done, finish without a start.
+    Items that the plan skips or refuses, or that a manifest has as done, finish without a start. Example: see
+    `Planned`.
     """
 
     item: Item
@@ -35,7 +42,7 @@ class Started:
 class Sized:
     """The size of an item is known now, in bytes. It is sent only where the plan did not know the size.
 
-    `item` is None for an upload, download or copy that was called alone.
+    `item` is None for an upload, download or copy that was called alone. Example: see `Planned`.
     """
 
     item: Item | None
@@ -46,7 +53,7 @@ class Sized:
 class Moved:
     """`bytes` more bytes of an item are transferred; a negative number takes back bytes that must be sent again.
 
-    `item` is None for an upload, download or copy that was called alone.
+    `item` is None for an upload, download or copy that was called alone. Example: see `Planned`.
     """
 
     item: Item | None
@@ -57,7 +64,7 @@ class Moved:
 class Retried:
     """An attempt failed and will be repeated; `scheduled` has the failure and the delay before the next attempt.
 
-    `item` is None for listings, and for an upload, download or copy that was called alone.
+    `item` is None for listings, and for an upload, download or copy that was called alone. Example: see `Planned`.
     """
 
     item: Item | None
@@ -66,14 +73,14 @@ class Retried:
 
 @dataclass(slots=True)
 class Finished:
-    """An item was done, was skipped or failed, as `outcome` says."""
+    """An item was done, was skipped or failed, as `outcome` says. Example: see `Planned`."""
 
     outcome: Outcome
 
 
 @dataclass(slots=True)
 class Warned:
-    """A warning about something that is no failure, such as that no state can be kept."""
+    """A warning about something that is no failure, such as that no state can be kept. Example: see `Planned`."""
 
     text: str
 
@@ -165,7 +172,17 @@ def tracked(progress: Progress) -> Generator[None]:
 
 
 def listening(on_event: Listener) -> AbstractContextManager[None]:
-    """Call `on_event` with every event of the `upload`, `download` and `copy` calls awaited within the block."""
+    """Call `on_event` with every event of the `upload`, `download` and `copy` calls awaited within the block.
+
+    >>> import asyncio
+    >>> async def main(events):
+    ...     async with Storage() as storage:
+    ...         with listening(events.append):
+    ...             await upload(storage, "photos/1.jpg", Url("my-bucket", "new.jpg"))
+    ...     return sum(event.bytes for event in events if isinstance(event, Moved))
+    >>> asyncio.run(main([]))
+    7
+    """
     return tracked(Progress(on_event))
 
 

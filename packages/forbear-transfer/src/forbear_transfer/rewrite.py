@@ -64,7 +64,7 @@ async def copy(
 
     If the source is replaced meanwhile, the copy starts again with the new version, unless `source` is a Url with a
     generation. Raises HttpError (404 without a source), ChecksumMismatch, Locked, NoEncryptionKey, and TransferError
-    for a copy of an object onto itself, or another key than that of the run that is continued.
+    for a copy of an object onto itself, or another key than that of the run that is continued. Example: see `upload`.
     """
     if chunk_size is not None and (chunk_size <= 0 or chunk_size % _GRAIN):
         raise ValueError(f"`chunk_size` must be a multiple of {_GRAIN} (1 MiB) or None, got {chunk_size!r}")

@@ -34,7 +34,7 @@ __all__ = ["CAPPED", "TIMED", "Fix", "FixFigures", "FixedFile", "fix", "fix_file
 
 @dataclass(frozen=True, order=True)
 class Fix:
-    """A finding that was cured: its place before, its rule, and what was changed."""
+    """A finding that was cured: its place before, its rule, and what was changed. Example: see `fix`."""
 
     path: str
     line: int
@@ -47,7 +47,7 @@ class Fix:
 
 @dataclass(frozen=True)
 class FixedFile:
-    """A file before and after its fixes."""
+    """A file before and after its fixes. Example: see `fix`."""
 
     path: Path
     before: bytes
@@ -109,6 +109,18 @@ def fix(
     notebooks. With `dry` no file is written, and the audit is the same. A file that cannot be written is `unread`.
 
     Raises ModuleNotFoundError if libcst is not installed.
+
+    >>> from pathlib import Path
+    >>> from forbear_audit import AuditSettings, audit
+    >>> size = Path("orders.py").write_text('''
+    ... import tenacity
+    ... @tenacity.retry(wait=tenacity.wait_exponential(max=60), stop=tenacity.stop_after_delay(60))
+    ... def load(): ...
+    ... ''')
+    >>> settings = AuditSettings()
+    >>> after, files = fix(audit(["orders.py"], settings=settings), settings=settings, dry=True)
+    >>> [(each.rule, each.change) for each in files[0].fixes]
+    [('NO-JITTER', '`wait_random_exponential` instead of `wait_exponential`')]
     """
     files: dict[str, list[Finding]] = defaultdict(list)
     for finding in result.findings:
@@ -149,7 +161,10 @@ def _update_result(
 
 
 def fix_file(path: Path, findings: Iterable[Finding], settings: AuditSettings, figures: FixFigures) -> FixedFile | None:
-    """Return a file with these findings cured as far as that is certain, None if none of them is."""
+    """Return a file with these findings cured as far as that is certain, None if none of them is.
+
+    Example: see `fix`.
+    """
     from forbear_audit.fixes.write import Span, rewritten
 
     try:

@@ -25,7 +25,7 @@ _WAITS = ("tenacity", "tenacity.wait")
 class FixFigures:
     """The figures that are the user's choice, in seconds: the length of a deadline and the longest wait.
 
-    What needs one that is None is not fixed.
+    What needs one that is None is not fixed. Example: see `fix`.
     """
 
     deadline: float | None = None

@@ -14,6 +14,9 @@ class AuditRule:
     `cures` has a text for each library that needs its own words; `cure` is for all others. `cured` is the example
     without its flaw, and `accept` says when a finding may stay. `notes` are libraries for which a finding is only a
     note, because they have no option that would be the cure. A rule that is not `is_on` applies only if it is selected.
+
+    >>> RULES["NO-JITTER"].summary
+    'The waits grow, but without a random part.'
     """
 
     id: str

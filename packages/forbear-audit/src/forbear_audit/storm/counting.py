@@ -26,7 +26,7 @@ def effects(source: Effects) -> Generator[None]:
     """Count the effects of a server by `source` in all storms within the block; outside of a storm it does nothing.
 
     `source` returns what the server has executed so far: a number, a mapping of names to numbers, or a list with a name
-    for each effect. TypeError if it is not callable.
+    for each effect. TypeError if it is not callable. Example: see `storm`.
     """
     if not callable(source):
         raise TypeError(f"`source` must be a function that returns how many effects there are, got {source!r}")

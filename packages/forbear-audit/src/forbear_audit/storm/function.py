@@ -19,7 +19,10 @@ watch_channels()  # here, so that channels that are made before the first run ar
 
 @dataclass(frozen=True, slots=True)
 class StormReport:
-    """The result of a storm: its `findings`, how many `runs` had a fault, and the `calls` of a clean run."""
+    """The result of a storm: its `findings`, how many `runs` had a fault, and the `calls` of a clean run.
+
+    Example: see `storm`.
+    """
 
     test: str
     findings: tuple[StormFinding, ...]
@@ -53,6 +56,13 @@ def storm(
     "POST /orders#1:lost".
 
     The error of a clean run is raised. ValueError for an unknown fault or a limit that is not positive.
+
+    >>> import httpx
+    >>> def load():
+    ...     forbear.retry(httpx.HTTPError, attempts=3).call(httpx.get, cloud.url + "/storage/v1/b/my-bucket")
+    >>> report = storm(load, faults=["lost", "503"])
+    >>> report.calls, report.runs, report.findings
+    (('GET /storage/v1/b/my-bucket#1',), 4, ())
     """
     limits = StormLimits(attempts, minutes)
     allowed = check_faults(faults)

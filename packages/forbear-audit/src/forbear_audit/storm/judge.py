@@ -26,7 +26,7 @@ class StormFinding:
     """One thing that is wrong with the retries of one call.
 
     `site` is file:line of the user's code, `call` the call and its number, `fault` the fault in the form that
-    `--forbear-fault` takes ("" without one).
+    `--forbear-fault` takes ("" without one). Example: see `storm`.
     """
 
     kind: str

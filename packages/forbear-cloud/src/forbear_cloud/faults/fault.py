@@ -44,7 +44,7 @@ class Fault:
     Each class method returns one kind of fault. It takes the parameters of `Matching`, which choose the requests, in
     addition to its own. A status, reset or close with `when="before"` keeps the request from having an effect. With
     `when="after"` the request takes effect, and its response is lost or replaced. The other kinds say themselves what
-    happens.
+    happens. Example: see `Cloud`.
     """
 
     action: actions.Action

@@ -18,7 +18,7 @@ class RandomFaults:
     The choice depends on the seed, the method and target of the request, and how many requests with the same method and
     target came before. It does not depend on how requests for different targets interleave. One logical request fails
     at most `limit` times in a row. Requests are one logical request if they have the same method and target, and the
-    same idempotency token or client invocation id, if any.
+    same idempotency token or client invocation id, if any. Example: see `random_faults`.
     """
 
     def __init__(self, seed: int, chances: tuple[tuple[float, Fault], ...], limit: int, match: FaultMatch) -> None:
@@ -82,6 +82,14 @@ def random_faults(
     No logical request (same method, target and idempotency token or invocation id) fails more than `limit` times in a
     row, so limit + 1 attempts suffice. Concurrent requests for one target without a token count as one. Of `Matching`,
     all but `skip`, `nth`, `times` and `probability` choose the requests.
+
+    >>> import requests
+    >>> from forbear.clients.requests import RetryAdapter
+    >>> cloud.fault(random_faults(seed=1))
+    >>> with requests.Session() as session:
+    ...     session.mount("http://", RetryAdapter())
+    ...     [session.get(cloud.url + "/storage/v1/b/my-bucket").status_code for _ in range(5)], len(cloud.requests) > 5
+    ([200, 200, 200, 200, 200], True)
     """
     rates = {
         "unavailable": (unavailable, Fault.status(503)),

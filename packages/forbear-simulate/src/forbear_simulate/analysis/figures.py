@@ -27,7 +27,7 @@ class Figures:
     """The figures of one run, or their means over several runs.
 
     A time is infinity if what it waits for did not happen before the end. None stands for a figure that the scenario or
-    the engine does not have.
+    the engine does not have. Example: see `simulate`.
     """
 
     calls: float = _figure("calls", "new calls")

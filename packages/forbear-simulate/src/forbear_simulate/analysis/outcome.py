@@ -33,7 +33,10 @@ _COHORT = (
 
 @dataclass(frozen=True, slots=True)
 class FleetOutcome:
-    """The outcome of a simulation: figures as means over all runs, their standard errors, counts per bin."""
+    """The outcome of a simulation: figures as means over all runs, their standard errors, counts per bin.
+
+    Example: see `simulate`.
+    """
 
     scenario: Scenario
     engine: str

@@ -22,7 +22,7 @@ LENGTHS = (1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 
 @dataclass(frozen=True, slots=True)
 class PhaseMap:
-    """A map of triggers by size and length, with the time until the goodput is back."""
+    """A map of triggers by size and length, with the time until the goodput is back. Example: see `phase_map`."""
 
     sizes: tuple[float, ...]
     """The shares of the capacity that the triggers take, up to 1; the rows of the map."""
@@ -72,6 +72,10 @@ def phase_map(
     The scenario's own windows and changes of the rate are left out. A size of 1 is a service that stands still. Each
     trigger is watched for the duration of the scenario, but at most for 3000 bins. `progress(done, all)` is called
     after each trigger. Raises ScenarioError as `verdict` does, and for a size or length that is not possible.
+
+    >>> scenario = Scenario(duration=30, step=1, clients=Clients(rate=80, attempt_timeout=1), service=Server(workers=5))
+    >>> phase_map(scenario, sizes=(0.1, 1.0), lengths=(5.0,)).recovery  # seconds, for each size and length
+    ((0.0,), (inf,))
     """
     load, capacity = load_and_capacity(scenario)
     for size in sizes:

@@ -26,7 +26,7 @@ _APART = 1_000_003  # between the seeds of two runs, so that the runs of seeds 0
 
 
 class SimulationInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a simulation. `outcome` is what is known until then."""
+    """Ctrl-C during a simulation. `outcome` is what is known until then. Example: see `simulate`."""
 
     def __init__(self, outcome: FleetOutcome) -> None:
         super().__init__()
@@ -58,6 +58,10 @@ def simulate(
     Raises ScenarioError for wrong arguments, and for a scenario that the engine cannot run. Ctrl-C raises
     SimulationInterrupted, a KeyboardInterrupt whose `outcome` has what is known: the finished runs, or the beginning of
     the only one. A program that starts its processes by "spawn" must call this below `if __name__ == "__main__":`.
+
+    >>> outcome = simulate(Scenario(duration=10, clients=Clients(rate=80), service=Server(workers=5)))
+    >>> round(outcome.figures.goodput), outcome.figures.gave_up
+    (80, 0.0)
     """
     _check(engine, runs, seed, workers)
     course = Course(scenario.step, scenario.bins)  # of the only run

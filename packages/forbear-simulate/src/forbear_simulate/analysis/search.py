@@ -29,7 +29,7 @@ class ValueTrial:
 
 @dataclass(frozen=True, slots=True)
 class FoundValues:
-    """The result of a search."""
+    """The result of a search. Example: see `find`."""
 
     key: str
     goal: FigureGoal
@@ -103,6 +103,10 @@ def find(
     simulations so far.
 
     Raises ScenarioError for a wrong key, goal or range, and if the scenario does not have the figure of the goal.
+
+    >>> scenario = Scenario(duration=10, clients=Clients(rate=50, attempt_timeout=1), service=Server(workers=2))
+    >>> find(scenario, "service.workers", such_that="amplification < 1.1", low=2, high=8).fits
+    ((3.0, 8),)
     """
     return _ValueSearch(scenario, full_key(key), read_goal(such_that), engine, seed, progress).run(low, high)
 

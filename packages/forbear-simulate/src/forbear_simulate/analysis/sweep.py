@@ -19,7 +19,7 @@ _EXAMPLE = "write service.failure=0..1, or clients.count=10,100,1000"
 
 @dataclass(frozen=True, slots=True)
 class SweptFigures:
-    """Figures of one scenario for each value of a key, in the order of the values."""
+    """Figures of one scenario for each value of a key, in the order of the values. Example: see `sweep`."""
 
     key: str
     """The key of the value, with its tables: "service.failure"."""
@@ -70,6 +70,11 @@ def sweep(
     Values of a key that has whole numbers only are rounded, each one once. `engine`, `runs`, `seed` and `workers` are
     those of `simulate`, and `progress(done, all)` is called after each run. Raises ScenarioError for an unknown key,
     for a value that it cannot have, and as `simulate` does.
+
+    >>> scenario = Scenario(duration=10, clients=Clients(rate=50, attempt_timeout=1))
+    >>> result = sweep(scenario, "service.workers", [1, 2, 5])
+    >>> [round(share, 2) for share in result.success]
+    [0.82, 1.0, 1.0]
     """
     key = full_key(key)
     if is_whole(scenario, key):

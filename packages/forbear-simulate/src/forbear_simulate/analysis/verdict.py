@@ -61,7 +61,10 @@ class TriggerTrial:
 
 @dataclass(frozen=True, slots=True)
 class FleetVerdict:
-    """A verdict and its evidence; `forbear_simulate.analysis.verdict` defines the three states."""
+    """A verdict and its evidence; `forbear_simulate.analysis.verdict` defines the three states.
+
+    Example: see `verdict`.
+    """
 
     state: FleetState
     evidence: tuple[str, ...]
@@ -83,6 +86,10 @@ def verdict(scenario: Scenario, *, triggers: tuple[Window, ...] | None = None) -
     Its load is `clients.rate`, without changes. The cohort engine tries each of the `triggers` alone; when they start
     does not matter. None (default) are outages and overloads of 5, 20 and 60 s, and the windows of the scenario. Raises
     ScenarioError for a load that is not below the capacity, for a herd, and for what the cohort engine cannot simulate.
+
+    >>> scenario = Scenario(duration=30, step=1, clients=Clients(rate=80, attempt_timeout=1), service=Server(workers=5))
+    >>> verdict(scenario, triggers=(Window(length=5),)).state
+    'metastable'
     """
     load, capacity = load_and_capacity(scenario)
     healthy = drop_triggers(scenario)

@@ -61,6 +61,14 @@ class ClientBudget(Section):
     `rule` is one of `forbear.budgets`, or a `Budget`, whose rule it then is. A `SharedBudget`
     has its bucket for the whole fleet. Each client is a process of it, or with `per="process"` each group of `clients`
     is. Its calls come to the processes by chance; processes in lock step get less.
+
+    >>> from dataclasses import replace
+    >>> from forbear.budgets import TokenBucket
+    >>> clients, service = Clients(rate=80, count=20, attempt_timeout=1), Server(workers=5)
+    >>> plain = Scenario(duration=30, clients=clients, service=service, windows=(Window(start=5, length=5),))
+    >>> budget = ClientBudget(TokenBucket())
+    >>> [round(simulate(each).figures.amplification, 1) for each in (plain, replace(plain, budget=budget))]
+    [3.4, 1.1]
     """
 
     KEY: ClassVar[str] = "budget"
@@ -101,7 +109,13 @@ class ClientBudget(Section):
 
 @dataclass(frozen=True, slots=True)
 class Throttling(Section):
-    """Google SRE's client throttle, which refuses first attempts, too, the more the service refuses itself."""
+    """Google SRE's client throttle, which refuses first attempts, too, the more the service refuses itself.
+
+    >>> clients, outage = Clients(rate=80, count=10), Window(kind="refuse", length=10)
+    >>> scenario = Scenario(duration=10, clients=clients, windows=(outage,), throttle=Throttling())
+    >>> simulate(scenario).figures.budget_refusals > 0
+    True
+    """
 
     KEY: ClassVar[str] = "throttle"
 

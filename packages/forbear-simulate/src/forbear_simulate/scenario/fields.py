@@ -18,7 +18,10 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)/(s|m|h|d)", re.ASCII)
 
 
 class ScenarioError(ValueError):
-    """A wrong value in a scenario. Its text is one line: the key, the rule, the value and the cure."""
+    """A wrong value in a scenario. Its text is one line: the key, the rule, the value and the cure.
+
+    Example: see `read_mapping`.
+    """
 
 
 def refuse(key: str, rule: str, value: object, cure: str) -> NoReturn:

@@ -29,6 +29,11 @@ def read_file(path: Path, options: Iterable[str] = ()) -> Scenario:
     """Return the scenario of a .json file, or of any other file as TOML, changed by `options` as in `read_mapping`.
 
     Raises ScenarioError, and OSError if the file cannot be read.
+
+    >>> from pathlib import Path
+    >>> size = Path("fleet.toml").write_text("duration = '30s'")
+    >>> read_file(Path("fleet.toml"), ["service.workers=20"]).service.workers
+    20
     """
     with path.open("rb") as file:
         content = file.read(_LONGEST + 1)
@@ -52,6 +57,14 @@ def read_mapping(document: Any, options: Iterable[str] = ()) -> Scenario:
     Each option is `key=value` and replaces one value, such as "service.workers=20" or "windows[0].length=2m". A list is
     written as in TOML ("windows=[]"). Raises ScenarioError for an unknown key, for a value without its unit, and for an
     impossible value.
+
+    >>> scenario = read_mapping({"duration": "1m", "service": {"workers": 5}}, ["service.time=20ms"])
+    >>> scenario.duration, scenario.service.time
+    (60.0, 0.02)
+    >>> read_mapping({"service": {"time": 20}})
+    Traceback (most recent call last):
+        ...
+    forbear_simulate.ScenarioError: `service.time` must be more than zero seconds, got 20; ...
     """
     return _section(Scenario, _merge(document, options), "")
 

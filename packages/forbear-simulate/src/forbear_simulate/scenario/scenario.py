@@ -49,7 +49,13 @@ def check_policy(key: str, policy: Any, cure: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RateChange(Section):
-    """A change of the rate of open clients: a step, or a ramp if it takes time. A spike is two of them."""
+    """A change of the rate of open clients: a step, or a ramp if it takes time. A spike is two of them.
+
+    >>> spike = RateChange(start=10, rate=300), RateChange(start=12, rate=50)
+    >>> scenario = Scenario(duration=20, clients=Clients(rate=50, changes=spike), service=Server(workers=5))
+    >>> simulate(scenario).figures.longest_queue > 100
+    True
+    """
 
     KEY: ClassVar[str] = "clients.changes"
 
@@ -65,7 +71,7 @@ class Clients(Section):
     Open clients call at a rate, whatever the service does: `arrivals` is "poisson" or "regular". Each call belongs to
     one of `count` clients. "closed" clients are `count`, and each one thinks, calls, and waits for the end of its call.
     A "herd" is `count` clients that call once, all at the start. The attempt timeout is that of the policy, if none is
-    set here.
+    set here. Example: see `Scenario`.
     """
 
     KEY: ClassVar[str] = "clients"
@@ -101,7 +107,7 @@ class Window(Section):
 
     "slow": work that begins takes `factor` times as long. "refuse": new requests are refused at once, and accepted ones
     are finished. "drop": new requests get no response, and responses are lost. "hold": requests queue, and no work
-    begins.
+    begins. Example: see `Scenario`.
     """
 
     KEY: ClassVar[str] = "windows"
@@ -122,7 +128,7 @@ class Server(Section):
     """The service: workers with one queue, first in, first out.
 
     With a rate limit, a bucket of `burst` tokens gets `rate_limit` tokens a second. A request takes one. It gets a
-    throttling error at once if there is none; the error may say when to come back.
+    throttling error at once if there is none; the error may say when to come back. Example: see `Scenario`.
     """
 
     KEY: ClassVar[str] = "service"
@@ -155,6 +161,11 @@ class Layer(Section):
 
     It has as many workers as it needs, and takes no time of its own. When its retries are used up, its caller gets a
     transient error. It goes on after its caller has given up, unless the service drops abandoned work.
+
+    >>> layer = Layer(forbear.retry(OSError, attempts=3))
+    >>> scenario = Scenario(duration=20, clients=Clients(rate=2), windows=(Window(length=20),), layers=(layer,))
+    >>> simulate(scenario, engine="exact", workers=1).figures.amplification > 5  # the retries multiply
+    True
     """
 
     KEY: ClassVar[str] = "layers"
@@ -175,6 +186,11 @@ class Scenario(Section):
     """One simulation: clients, a service, the windows in which it is slow or out, and how long to look.
 
     Raises ScenarioError, one line with the key, the rule, the value and the cure.
+
+    >>> outage = Window(kind="refuse", start=5, length=5)
+    >>> scenario = Scenario(duration=20, clients=Clients(rate=80), service=Server(workers=5), windows=(outage,))
+    >>> simulate(scenario).figures.refusals > 0
+    True
     """
 
     duration: float = seconds("how long the simulation lasts", 600.0)

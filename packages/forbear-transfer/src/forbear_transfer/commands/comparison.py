@@ -18,7 +18,10 @@ from forbear_transfer.uploads.sources import FileSource
 
 
 class CheckStatus(Enum):
-    """The result for one name: the same on both sides, different, on one side only, or not comparable."""
+    """The result for one name: the same on both sides, different, on one side only, or not comparable.
+
+    Example: see `check`.
+    """
 
     SAME = "same"
     DIFFERENT = "different"
@@ -31,7 +34,7 @@ class CheckStatus(Enum):
 class CheckResult:
     """The comparison of one name below both folders; the sizes are in bytes, None where there is nothing.
 
-    `note` says what differs, or why the two cannot be compared.
+    `note` says what differs, or why the two cannot be compared. Example: see `check`.
     """
 
     name: str
@@ -60,6 +63,11 @@ def check(
 
     TransferError if a folder cannot be listed or does not exist. ValueError if the arguments make no sense.
     RuntimeError inside a running event loop, since it blocks.
+
+    >>> from pathlib import Path
+    >>> size = Path("photos/2.jpg").write_bytes(b"photo 2")
+    >>> [(result.name, result.status.value) for result in check("photos", "gs://my-bucket/photos")]
+    [('2.jpg', 'only_left')]
     """
     check_arguments(left, right, exclude, include)
     keys = check_keys(decryption_keys)
@@ -80,7 +88,10 @@ async def acheck(
     include: str | Sequence[str] | None = None,
     decryption_keys: Keys | None = None,
 ) -> AsyncGenerator[CheckResult]:
-    """Yield over an open Storage a CheckResult for each name, also for those that are the same on both sides."""
+    """Yield over an open Storage a CheckResult for each name, also for those that are the same on both sides.
+
+    Example: see `check`.
+    """
     one, other, names = check_arguments(left, right, exclude, include)
     keys = check_keys(decryption_keys)
     async for name, here, there in side_by_side(_list_entries(storage, one), _list_entries(storage, other)):

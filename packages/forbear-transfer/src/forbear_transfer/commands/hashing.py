@@ -27,7 +27,7 @@ class FileHashes:
     """The size in bytes and the hashes, in base64, of a file or of one version of an object.
 
     `md5` is None for a composite object, `generation` for a file. Both hashes are None for an object whose
-    customer-supplied key was not named.
+    customer-supplied key was not named. Example: see `hashes`.
     """
 
     name: str
@@ -50,6 +50,9 @@ def hashes(
 
     TransferError for a name that is no file or object, or a file that cannot be read. SourceChanged for a file that is
     written meanwhile. ValueError for an invalid address. RuntimeError inside a running event loop, since it blocks.
+
+    >>> [each.crc32c for each in hashes(["photos/1.jpg", "gs://my-bucket/photos/1.jpg"])]
+    ['89FYKg==', '89FYKg==']
     """
     checked, keys = checked_names(names, literal), check_keys(decryption_keys)
 
@@ -68,7 +71,7 @@ async def ahashes(
     literal: bool | None = None,
     decryption_keys: Keys | None = None,
 ) -> AsyncGenerator[FileHashes]:
-    """Yield over an open Storage what `hashes` returns, one file or object after the other."""
+    """Yield over an open Storage what `hashes` returns, one file or object after the other. Example: see `hashes`."""
     keys = check_keys(decryption_keys)
     for name in checked_names(names, literal):
         if is_cloud(name):

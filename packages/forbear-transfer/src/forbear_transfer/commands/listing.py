@@ -16,7 +16,10 @@ from forbear_transfer.workers.versions import explain_absence
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The usage of one folder, object or pattern: the number of `objects` and their `bytes` as stored."""
+    """The usage of one folder, object or pattern: the number of `objects` and their `bytes` as stored.
+
+    Example: see `du`.
+    """
 
     address: str
     objects: int
@@ -39,6 +42,9 @@ def ls(
 
     TransferError for an address that names nothing, or if the service cannot be queried. ValueError for an invalid
     address. RuntimeError inside a running event loop, since it blocks.
+
+    >>> [(each.name, each.size) for each in ls("gs://my-bucket/photos/")]
+    [('photos/1.jpg', 7)]
     """
     names = check_addresses(addresses, literal=literal)
 
@@ -56,7 +62,7 @@ async def als(
     versions: bool = False,
     literal: bool | None = None,
 ) -> AsyncGenerator[Object | Url]:
-    """Yield over an open Storage what `ls` returns, while the pages of the listings arrive."""
+    """Yield over an open Storage what `ls` returns, while the pages of the listings arrive. Example: see `ls`."""
     for address in check_addresses(addresses, literal=literal):
         source = await _settle(storage, address, literal, versions=versions)
         async for entry in _list_all(storage, source, recursive, versions=versions):
@@ -118,6 +124,9 @@ def du(
     """Return what each folder below `addresses` holds, folders before the ones that they lie in, each address last.
 
     `summarize` leaves out all but the addresses themselves. `literal` and errors are those of `ls`.
+
+    >>> du("gs://my-bucket/photos/")
+    [Usage(address='gs://my-bucket/photos/', objects=1, bytes=7)]
     """
     names = check_addresses(addresses, literal=literal)
 
@@ -130,7 +139,10 @@ def du(
 async def adu(
     storage: Storage, addresses: str | Sequence[str], *, summarize: bool = False, literal: bool | None = None
 ) -> AsyncGenerator[Usage]:
-    """Yield over an open Storage what `du` returns; the usage of a folder comes when its last object is listed."""
+    """Yield over an open Storage what `du` returns; the usage of a folder comes when its last object is listed.
+
+    Example: see `du`.
+    """
     for address in check_addresses(addresses, literal=literal):
         source = await _settle(storage, address, literal)
         url = source.at

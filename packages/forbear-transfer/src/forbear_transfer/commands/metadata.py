@@ -21,7 +21,7 @@ class ObjectDetails:
 
     `object` has what a listing states: address, size, checksums, headers and custom metadata. `created`,
     `noncurrent_since` and `retention_expires` are in epoch seconds. `components` is the number of parts of a composite
-    object.
+    object. Example: see `stat`.
     """
 
     object: Object
@@ -65,6 +65,10 @@ def stat(
 
     TransferError for an address that names no object, or if the service cannot be queried. ValueError for an invalid
     address. RuntimeError inside a running event loop, since it blocks.
+
+    >>> [details] = stat("gs://my-bucket/photos/1.jpg")
+    >>> details.object.size, details.temporary_hold
+    (7, False)
     """
     names, keys = check_addresses(addresses, literal=literal), check_keys(decryption_keys)
 
@@ -81,7 +85,7 @@ async def astat(
     literal: bool | None = None,
     decryption_keys: Keys | None = None,
 ) -> AsyncGenerator[ObjectDetails]:
-    """Yield over an open Storage what `stat` returns, one object after the other."""
+    """Yield over an open Storage what `stat` returns, one object after the other. Example: see `stat`."""
     keys = check_keys(decryption_keys)
     async for _, listed in objects_at(
         storage, check_addresses(addresses, literal=literal), literal=literal, cure=_FOLDER

@@ -45,12 +45,20 @@ def mv(
     stays, and the item fails. After a failure, the same call again moves the rest.
 
     ValueError if the arguments make no sense. RuntimeError inside a running event loop, since it blocks.
+
+    >>> mv("gs://my-bucket/photos/1.jpg", "gs://my-bucket/old/").done
+    1
+    >>> [each.name for each in ls("gs://my-bucket/", recursive=True)]
+    ['old/1.jpg']
     """
     return run_blocking(settings, prepare_mv(sources, target, **options), "amv")
 
 
 async def amv(storage: Storage, sources: str | Sequence[str], target: str, **options: Unpack[MvOptions]) -> Summary:
-    """Do what `mv` does, with the same options, over an open Storage and without blocking; return the Summary."""
+    """Do what `mv` does, with the same options, over an open Storage and without blocking; return the Summary.
+
+    Example: see `mv`.
+    """
     return await prepare_mv(sources, target, **options)(storage)
 
 

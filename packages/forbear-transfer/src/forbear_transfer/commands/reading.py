@@ -77,6 +77,12 @@ def cat(
 
     The first failure ends it, with the errors of `download`, so that nothing follows a gap. ValueError for invalid
     arguments. RuntimeError inside a running event loop, since it blocks.
+
+    >>> import io
+    >>> stream = io.BytesIO()
+    >>> [read] = cat("gs://my-bucket/photos/1.jpg", stream)
+    >>> stream.getvalue()
+    b'photo 1'
     """
     names, keys = cat_addresses(addresses, byte_range, literal), check_keys(decryption_keys)
 
@@ -95,7 +101,10 @@ async def acat(
     literal: bool | None = None,
     decryption_keys: Keys | None = None,
 ) -> list[Object]:
-    """Do what `cat` does over an open Storage and without blocking; return the versions that were read."""
+    """Do what `cat` does over an open Storage and without blocking; return the versions that were read.
+
+    Example: see `cat`.
+    """
     names = cat_addresses(addresses, byte_range, literal)
     part, keys = None if byte_range is None else ByteRange.parse(byte_range), check_keys(decryption_keys)
     read: list[Object] = []

@@ -42,13 +42,19 @@ def rm(addresses: str | Sequence[str], *, settings: Settings | None = None, **op
     is a Finished event. `parallel`, `on_event` and `settings` are those of `cp`.
 
     ValueError for invalid addresses. RuntimeError inside a running event loop, since it blocks.
+
+    >>> rm("gs://my-bucket/photos/*.jpg").deleted
+    1
     """
     return run_blocking(settings, prepare_rm(addresses, **options), "arm")
 
 
 @with_keywords(RmOptions)
 async def arm(storage: Storage, addresses: str | Sequence[str], **options: Unpack[RmOptions]) -> Summary:
-    """Do what `rm` does, with the same options, over an open Storage and without blocking; return the Summary."""
+    """Do what `rm` does, with the same options, over an open Storage and without blocking; return the Summary.
+
+    Example: see `rm`.
+    """
     return await prepare_rm(addresses, **options)(storage)
 
 

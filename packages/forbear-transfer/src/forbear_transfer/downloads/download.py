@@ -64,6 +64,13 @@ async def download(
     ChecksumMismatch if the bytes are wrong: for a stream at once, for a file if they are wrong again after a new start
     (a continued download starts anew twice). Raises Locked if another process downloads to the file, and TransferError
     for a target that cannot be used. When the policy allows no further attempt, the last connection error is raised.
+
+    >>> import asyncio
+    >>> async def main():
+    ...     async with Storage() as storage:
+    ...         return await download(storage, Url("my-bucket", "photos/1.jpg"), "1.jpg")
+    >>> asyncio.run(main()).size
+    7
     """
     if slices is not None and slices < 1:
         raise ValueError(f"`slices` must be at least 1 or None (by the size), got {slices!r}")

@@ -57,7 +57,7 @@ class Storage:
     number of connections (64). `stall_timeout` is the number of seconds without a byte after which a connection is
     closed (60). `user_project` pays for requests to buckets whose requester pays. `headers` are added to every request
     to the endpoint, for test servers; they cannot replace those that transfers need. `limit_rate` is the largest number
-    of bytes per second, sent and received together (None: no limit).
+    of bytes per second, sent and received together (None: no limit). Example: see `upload`.
     """
 
     def __init__(
@@ -284,7 +284,10 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The arguments of a Storage, which describes them, as a value that can be sent to other processes."""
+    """The arguments of a Storage, which describes them, as a value that can be sent to other processes.
+
+    Example: see `perform_one`.
+    """
 
     endpoint: str | None = None
     credentials: Credentials | None = None

@@ -33,6 +33,9 @@ class Credentials:
     `file` is a key file of a service account or another file that google-auth reads, None for the application default
     credentials. `impersonate` is the e-mail of a service account to act as. `anonymous` sends no credentials. `scope`
     is what the tokens allow, by default Cloud Storage only.
+
+    >>> Credentials(anonymous=True) == ANONYMOUS
+    True
     """
 
     file: str | None = None

@@ -69,6 +69,14 @@ async def upload(
       the SHA-256 of a key: another key cannot continue the upload (TransferError).
 
     Raises TransferError, or the error of the last attempt when the policy allows no further one.
+
+    >>> import asyncio
+    >>> async def main():
+    ...     async with Storage() as storage:
+    ...         made = await upload(storage, "photos/1.jpg", Url("my-bucket", "new.jpg"), generation=0)
+    ...         return await copy(storage, made, Url("my-bucket", "copy.jpg"))
+    >>> asyncio.run(main()).size
+    7
     """
     if chunk_size <= 0 or chunk_size % GRAIN:
         raise ValueError(f"`chunk_size` must be a multiple of {GRAIN} (256 KiB), got {chunk_size!r}")

@@ -92,7 +92,19 @@ TARGETS = {name: description for name, (description, _) in _REGISTRY.items()}
 
 
 def source(target: str, policy: "Policy") -> Exported[str]:
-    """Return the policy as text for a target of `TARGETS`, its configuration or source code, with the losses."""
+    """Return the policy as text for a target of `TARGETS`, its configuration or source code, with the losses.
+
+    >>> from forbear.services import cloud_storage
+    >>> exported = source("gcloud", cloud_storage.policy)
+    >>> print(exported.value)
+    [storage]
+    base_retry_delay = 1
+    exponential_sleep_multiplier = 2
+    max_retries = 16
+    max_retry_delay = 46
+    >>> exported.losses[0]
+    'safety: the target does not see which operations are safe to execute twice'
+    """
     if target not in _REGISTRY:
         raise ValueError(f"`target` must be one of {', '.join(TARGETS)}, got {target!r}")
     return _REGISTRY[target][1](policy)

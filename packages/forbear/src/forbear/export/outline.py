@@ -29,7 +29,10 @@ T = TypeVar("T")
 
 
 class Exported(NamedTuple, Generic[T]):
-    """The result of an export: an object, keywords or text for the target, and a sentence for each difference."""
+    """The result of an export: an object, keywords or text for the target, and a sentence for each difference.
+
+    Example: see `source`.
+    """
 
     value: T
     losses: tuple[str, ...]

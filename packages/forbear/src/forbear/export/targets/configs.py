@@ -33,6 +33,11 @@ def envoy(policy: Policy) -> Exported[str]:
     A proxy sees methods and paths, but no operations. So for the policy of a service, only requests with methods that
     are always safe to repeat are repeated. A policy without a service repeats all methods; if it is not repeatable,
     only requests that never reached the server.
+
+    >>> import json
+    >>> route = json.loads(envoy(forbear.retry(OSError, attempts=3, timeout=30)).value)
+    >>> route["timeout"], route["retry_policy"]["num_retries"]
+    ('30s', 2)
     """
     outline = outline_requests(policy)
     longest = outline.waits.longest
@@ -84,7 +89,14 @@ def envoy(policy: Policy) -> Exported[str]:
 
 
 def boto(policy: Policy) -> Exported[str]:
-    """Return section [Boto] of gsutil's .boto file: `num_retries` and `max_retry_delay`, whole and at least 1."""
+    """Return section [Boto] of gsutil's .boto file: `num_retries` and `max_retry_delay`, whole and at least 1.
+
+    >>> from forbear.services import cloud_storage
+    >>> print(boto(cloud_storage.policy).value)
+    [Boto]
+    num_retries = 16
+    max_retry_delay = 64
+    """
     outline = outline_storage(policy)
     retries = outline.count_retries()
     maximum = ceil(outline.waits.maximum)
@@ -106,7 +118,7 @@ def gcloud(policy: Policy) -> Exported[str]:
     """Return lines of a configuration for gcloud storage: its four properties of section [storage], in whole numbers.
 
     gcloud reads them for uploads and downloads only, and waits 1.5 to 2.5 s more (version 528, read and measured).
-    Other requests have waits and a number of attempts that cannot be set.
+    Other requests have waits and a number of attempts that cannot be set. Example: see `source`.
     """
     outline = outline_storage(policy)
     retries, means = outline.count_retries(), outline.means

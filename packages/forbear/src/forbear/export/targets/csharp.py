@@ -11,7 +11,7 @@ _GAX_SOURCE = "gax-dotnet, RetrySettings.cs: `_random.NextDouble() * maxDelay.Ti
 def csharp(policy: Policy) -> Exported[str]:
     """Return C# code that makes `RetryOptions` called `retryOptions` (Google.Cloud.Storage.V1).
 
-    They are passed to each call that may be repeated.
+    They are passed to each call that may be repeated. Example: see `source`.
     """
     outline = outline_storage(policy)
     waits = outline.takes_mean_waits(_SOURCE)
@@ -35,7 +35,7 @@ def csharp(policy: Policy) -> Exported[str]:
 def gax_csharp(policy: Policy) -> Exported[str]:
     """Return C# that makes settings for the clients of IAM, Memorystore or Resource Manager (Google.Api.Gax.Grpc).
 
-    The settings of a client are a variable that is called after it.
+    The settings of a client are a variable that is called after it. Example: see `source`.
     """
     outline, clients = outline_clients(policy, "csharp")
     waits = outline.takes_full_waits(_GAX_SOURCE)

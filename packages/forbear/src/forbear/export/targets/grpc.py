@@ -30,6 +30,11 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
     Any other policy applies to `methods`, by default to all RPCs. Each is a name:
     "google.storage.v2.Storage/GetObject", or "google.storage.v2.Storage" for all of a service. The result is an
     `Exported`, which also lists what is lost. Raises ValueError for a name that the policy's service does not have.
+
+    >>> import json
+    >>> config = json.loads(grpc(forbear.retry(OSError, attempts=3), ["helloworld.Greeter/SayHello"]).value)
+    >>> config["methodConfig"][0]["retryPolicy"]["maxAttempts"]
+    3
     """
     outline = outline_requests(policy)
     outline.says("chunks")  # no call that sends data is repeated

@@ -22,7 +22,11 @@ _QUOTA = TokenBucket(capacity=500, deposit=1, cost=14, refund=True, throttled_co
 
 
 def urllib3(policy: Policy) -> "Exported[Retry]":
-    """Return a `urllib3.util.Retry`; after the last attempt the caller gets the response unchanged."""
+    """Return a `urllib3.util.Retry`; after the last attempt the caller gets the response unchanged.
+
+    >>> urllib3(forbear.retry(OSError, attempts=3)).value.total
+    2
+    """
     with importing("urllib3", "urllib3"):
         from urllib3.util import Retry
 
@@ -94,7 +98,11 @@ def _urllib3_waits(outline: Outline) -> tuple[float, float, float]:
 
 
 def botocore(policy: Policy) -> "Exported[Config]":
-    """Return a `botocore.config.Config` in the mode "standard", with the policy's attempts and attempt timeout."""
+    """Return a `botocore.config.Config` in the mode "standard", with the policy's attempts and attempt timeout.
+
+    >>> botocore(forbear.retry(OSError, attempts=3)).value.retries
+    {'total_max_attempts': 3, 'mode': 'standard'}
+    """
     with importing("botocore", "botocore"):
         from botocore.config import Config
 

@@ -29,7 +29,7 @@ def nodejs(policy: Policy) -> Exported[str]:
     Its waits depend on the kind of request (version 7.22, read and measured). Before retry n, counted from 0, reads and
     changes of metadata wait `multiplier**(n+1)` s and up to 1 s more, resumable uploads `multiplier**n` s and up to 1 s
     more. Uploads in one request and the start of resumable ones wait 1 to 2 times `multiplier**n` s. No wait is longer
-    than the maximum.
+    than the maximum. Example: see `source`.
     """
     outline = outline_storage(policy)
     waits = outline.waits
@@ -74,7 +74,10 @@ def nodejs(policy: Policy) -> Exported[str]:
 
 
 def gax_nodejs(policy: Policy) -> Exported[str]:
-    """Return a client config in JSON: `new CloudRedisClient({clientConfig: CONFIG})` (google-gax)."""
+    """Return a client config in JSON: `new CloudRedisClient({clientConfig: CONFIG})` (google-gax).
+
+    Example: see `source`.
+    """
     outline, clients = outline_clients(policy, "interface")
     waits = outline.takes_full_waits(_GAX_SOURCE)
     config, timeout = client_config(outline, clients, waits)

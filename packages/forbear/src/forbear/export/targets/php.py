@@ -14,6 +14,7 @@ def php(policy: Policy) -> Exported[str]:
     """Return PHP that makes a `StorageClient` called `$storage` (google/cloud-storage).
 
     The waits are a function in PHP: exact for exponential and constant backoffs, except for the jitter "decorrelated".
+    Example: see `source`.
     """
     outline = outline_storage(policy)
     waits = outline.waits
@@ -59,7 +60,7 @@ def gax_php(policy: Policy) -> Exported[str]:
     """Return PHP with a function `retrying` that makes the options of a client (google/gax).
 
     `new CloudRedisClient(retrying(CloudRedisClient::class))` is a client of Memorystore; those of IAM and Resource
-    Manager are made alike. The library's own configuration stays below.
+    Manager are made alike. The library's own configuration stays below. Example: see `source`.
     """
     outline, clients = outline_clients(policy, "interface")
     waits = outline.takes_mean_waits(_GAX_SOURCE)

@@ -24,7 +24,11 @@ _REQUESTS_ERRORS = tuple(
 
 
 def tenacity(policy: Policy) -> "Exported[Retrying]":
-    """Return a `tenacity.Retrying` with the policy's own judges, backoff and limits; it raises the original error."""
+    """Return a `tenacity.Retrying` with the policy's own judges, backoff and limits; it raises the original error.
+
+    >>> tenacity(forbear.retry(OSError, attempts=3)).value(str.upper, "done")
+    'DONE'
+    """
     from random import random
 
     with importing("tenacity", "tenacity"):
@@ -122,6 +126,10 @@ def google_api_core(policy: Policy) -> "Exported[Retry]":
     """Return a `google.api_core.retry.Retry` that asks the policy which errors to repeat.
 
     It has exponential waits with full jitter. Without a timeout, a limit on attempts becomes one in time.
+
+    >>> exported = google_api_core(forbear.retry(OSError, timeout=30))
+    >>> exported.value(str.upper)("done")
+    'DONE'
     """
     with importing("google_api_core", "google-api-core"):
         from google.api_core.retry import Retry

@@ -16,7 +16,7 @@ _GAX_SHARE = 0.1  # of the first wait, which is added to each where the policy h
 
 
 def ruby(policy: Policy) -> Exported[str]:
-    """Return Ruby that makes a client called `storage` (google-cloud-storage)."""
+    """Return Ruby that makes a client called `storage` (google-cloud-storage). Example: see `source`."""
     outline = outline_storage(policy)
     waits = outline.mean_waits.cap(outline.waits.longest / _SHARE)
     retries = outline.count_retries()
@@ -47,7 +47,10 @@ def ruby(policy: Policy) -> Exported[str]:
 
 
 def gax_ruby(policy: Policy) -> Exported[str]:
-    """Return Ruby that configures the gRPC clients of IAM, Memorystore or Resource Manager (gapic-common)."""
+    """Return Ruby that configures the gRPC clients of IAM, Memorystore or Resource Manager (gapic-common).
+
+    Example: see `source`.
+    """
     outline, clients = outline_clients(policy, "ruby")
     jitter = _choose_jitter(outline)
     waits = outline.waits if outline.waits.jitter == "documented" else outline.mean_waits

@@ -19,7 +19,11 @@ _TEMPORAL_SOURCE = (
 
 
 def celery(policy: Policy) -> Exported[Options]:
-    """Return keywords for `app.task` of Celery, which waits whole seconds; TypeError for a user's function in `on`."""
+    """Return keywords for `app.task` of Celery, which waits whole seconds; TypeError for a user's function in `on`.
+
+    >>> celery(forbear.retry(OSError, attempts=3)).value["max_retries"]
+    2
+    """
     outline = Outline(policy)
     types = error_types(outline)
     return Exported({"autoretry_for": types, **_celery_options(outline)}, outline.losses)
@@ -78,7 +82,7 @@ def temporal(policy: Policy) -> Exported[Options]:
     """Return a dict of keywords for `workflow.execute_activity`: a `temporalio.common.RetryPolicy` and timeouts.
 
     The server repeats every error of the activity that is not marked as non-retryable. If the policy is not repeatable,
-    there is one attempt only.
+    there is one attempt only. Example: see `source`.
     """
     with importing("temporal", "temporalio"):
         from temporalio.common import RetryPolicy
