@@ -133,6 +133,15 @@ class Order:
     def work(self) -> None:
         """Do nothing."""
 
+    def draw(self) -> None:
+        """Draw another id."""
+        self.id = str(uuid.uuid4())
+
+
+def draw_item(order: dict[str, str]) -> None:
+    """Draw another id."""
+    order["id"] = str(uuid.uuid4())
+
 
 def test_k9_drawn_names() -> None:
     """K9: a UUID, 16 hexadecimal or 10 decimal digits look drawn, unless the arguments hold them, one level deep."""
@@ -146,6 +155,9 @@ def test_k9_drawn_names() -> None:
         Arguments(Order().work, (), {}),
     ):
         assert not arguments.lack_drawn(f"/secrets/s-{UUID}")
+    for arguments in (Arguments(Order().draw, (), {}), Arguments(draw_item, ({"id": str(UUID)},), {})):
+        assert arguments.lack_drawn(f"/secrets/s-{UUID}")  # the function stores there what it draws
+    assert not Arguments(draw_item, (Order(),), {}).lack_drawn(f"/secrets/s-{UUID}")
 
 
 CONNECTION = object()

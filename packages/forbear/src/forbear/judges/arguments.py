@@ -29,7 +29,7 @@ class Arguments:
     nothing is equal by chance.
     """
 
-    __slots__ = ("_args", "_cells", "_function", "_globals", "_keys", "_known", "_kwargs")
+    __slots__ = ("_args", "_cells", "_function", "_function_itself", "_globals", "_keys", "_known", "_kwargs")
 
     def __init__(
         self, function: "Any", args: "tuple[Any, ...]", kwargs: "Mapping[str, Any]", keys: tuple[str, ...] = ()
@@ -38,6 +38,7 @@ class Arguments:
         self._known: list[Any] | None = None
         self._globals: dict[str, Any] = {}
         self._cells: dict[str, Any] = {}
+        self._function_itself: FunctionType | None = None  # without partials and methods around it
 
     @property
     def _values(self) -> "list[Any]":
@@ -58,7 +59,7 @@ class Arguments:
             else:
                 break
         if type(function) is FunctionType:
-            self._globals, self._cells = function.__globals__, _cells(function)
+            self._function_itself, self._globals, self._cells = function, function.__globals__, _cells(function)
             values += _list_fixed(function, self._cells)
         return values
 
@@ -77,7 +78,8 @@ class Arguments:
         drawn = _DRAWN.findall(text[:65536])
         if not drawn:
             return False
-        known = " ".join(_plain_text(each) for each in _deep(self._values))
+        values = self._values
+        known = " ".join(_plain_text(each) for each in _deep(values, _list_stored(self._function_itself)))
         return any(each not in known for each in drawn)
 
     def hold_object(self, identity: int) -> bool:
@@ -86,11 +88,18 @@ class Arguments:
         return any(id(each) == identity for each in held)
 
 
-def _deep(values: "Iterable[Any]") -> "Iterator[Any]":
-    """Yield values, and what they hold: items of exact built-in containers, attributes of instances."""
+def _deep(values: "Iterable[Any]", stored: frozenset[str] = frozenset()) -> "Iterator[Any]":
+    """Yield values, and what they hold: items of exact built-in containers, attributes of instances.
+
+    Attributes whose names are in `stored` are left out, and all items if that has the empty name.
+    """
     for value in values:
         yield value
-        held: Any = value if type(value) in _CONTAINERS else _attributes(value)
+        held: Any = value
+        if type(value) not in _CONTAINERS:
+            held = {name: each for name, each in dict(_attributes(value)).items() if name not in stored}
+        elif "" in stored:
+            held = ()
         items: Any = held.values() if is_mapping(held) else held
         kept: tuple[Any, ...] = tuple(islice(items, _MOST))  # at once: another thread may change them
         yield from kept
@@ -145,6 +154,15 @@ def _codes_sharing(code: "CodeType", name: str) -> "Iterator[CodeType]":
         if type(inner) is CodeType and name in inner.co_freevars:
             yield inner
             yield from _codes_sharing(inner, name)
+
+
+def _list_stored(function: "FunctionType | None") -> frozenset[str]:
+    """Return the names of the attributes that a function itself stores to, and the empty name if it stores items."""
+    from dis import get_instructions  # few failures get here
+
+    found = [] if function is None else list(get_instructions(function))
+    names = {str(each.argval) for each in found if each.opname == "STORE_ATTR"}
+    return frozenset({*names, *("" for each in found if each.opname == "STORE_SUBSCR")})
 
 
 def _stores(code: "CodeType", name: str) -> bool:
