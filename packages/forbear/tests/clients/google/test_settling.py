@@ -12,13 +12,17 @@ from google.api_core.exceptions import AlreadyExists, GoogleAPICallError, NotFou
 from google.cloud import secretmanager_v1
 from google.cloud.secretmanager_v1.services.secret_manager_service import transports
 from google.protobuf import empty_pb2
+from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import forbear
 from forbear.clients.grpc import RetryInterceptor, aio_interceptors
-from forbear.grpc.call import GrpcCall
+from forbear.exchange.grpc import Rpc
+from forbear.exchange.settling import RpcReadBack
+from forbear.grpc.call import GrpcCall, to_raw
 from forbear.run.scope import OwnWrites
+from forbear.services.rpcs.settling import plan_read
 from forbear.testing import virtual_time
 from forbear_testkit.clients.google import ANONYMOUS
 from forbear_testkit.clients.google.rest_server import Fate
@@ -346,3 +350,17 @@ def test_wrong_words() -> None:
     with pytest.raises(TypeError, match="`settle` must take the resource that was sent"):
         RetryInterceptor(settle=lambda: True)  # type: ignore[arg-type]
     assert repr(RetryInterceptor(settle=True)) == "RetryInterceptor(settle=True)"
+
+
+@pytest.mark.parametrize("kind", [secretmanager_v1.CreateSecretRequest, secretmanager_v1.DeleteSecretRequest])
+@pytest.mark.parametrize("is_raw", [False, True])
+def test_a_channel_encodes_the_read_as_the_write(kind: Any, is_raw: bool) -> None:
+    """It knows the class of the write alone: a message of that class has the bytes of the read."""
+    call = GrpcCall(f"{SERVICE}/CreateSecret", secretmanager_v1.CreateSecretRequest(CREATE))
+    plan = plan_read(call)
+    assert plan is not None
+    look = RpcReadBack(Rpc(call.method), call, plan, 1.0)
+    encoded = look.encode_as(type(kind.pb(kind())) if is_raw else kind)
+    assert to_raw(encoded).SerializeToString() == secretmanager_v1.GetSecretRequest.serialize(plan.request)
+    with pytest.raises(DecodeError):
+        look.encode_as(secretmanager_v1.Replication)  # its first field is a message, not a text
