@@ -164,10 +164,8 @@ soak: $(DEV) $(SITE) ## the tests marked soak too, with many more generated exam
 	@$(MAKE) sdist-test
 	@$(MAKE) lowest
 	@$(MAKE) aioboto3
-	@$(MAKE) aiobotocore
-	@$(MAKE) google
+	@$(MAKE) clients
 	@$(MAKE) moto
-	@$(MAKE) niquests
 	@$(MAKE) checkers
 	@$(MAKE) pythons
 
@@ -191,21 +189,13 @@ lowest: $(DEV) ## the tests of every extra at the lowest versions it allows; of 
 aioboto3: $(DEV) ## the tests of aiobotocore in the version that aioboto3 allows, and programs of aioboto3
 	@$(PY) -m tools.apart aioboto3
 
-.PHONY: aiobotocore
-aiobotocore: $(DEV) ## the tests of aiobotocore, and those of boto3 with the botocore that it allows
-	@$(PY) -m tools.apart aiobotocore
-
-.PHONY: google
-google: $(DEV) ## the tests of Pub/Sub, Firestore, BigQuery and other clients of Google
-	@$(PY) -m tools.apart google
+.PHONY: clients
+clients: $(DEV) ## what functions show of each client's requests, at its newest and its lowest version; clients of Google
+	@$(PY) -m tools.apart clients clients-lowest niquests niquests-lowest
 
 .PHONY: moto
 moto: $(DEV) ## calls and programs of boto3 on moto, which keeps the state of AWS
 	@$(PY) -m tools.apart moto
-
-.PHONY: niquests
-niquests: $(DEV) ## the tests of what HTTP clients show, with niquests and the urllib3 that it brings
-	@$(PY) -m tools.apart niquests
 
 .PHONY: checkers
 checkers: $(CHECKERS) ## pyrefly and ty on the types that users see, beside mypy and basedpyright in `make types`
@@ -245,11 +235,11 @@ lock: $(UV) ## bring requirements/*.txt up to date with requirements/*.in
 	@$(COMPILE) requirements/demo.in -o requirements/demo.txt
 	@$(COMPILE) requirements/dev.in -c requirements/demo.txt -o requirements/dev.txt
 	@$(COMPILE) requirements/aioboto3.in -o requirements/aioboto3.txt
-	@$(COMPILE) requirements/aiobotocore.in -o requirements/aiobotocore.txt
-	@$(COMPILE) requirements/google.in -c requirements/dev.txt -o requirements/google.txt
+	@$(COMPILE) requirements/clients.in -o requirements/clients.txt
+	@$(COMPILE) requirements/clients-lowest.in -o requirements/clients-lowest.txt
 	@$(COMPILE) requirements/moto.in -c requirements/dev.txt -o requirements/moto.txt
 	@$(COMPILE) requirements/niquests.in -o requirements/niquests.txt
-	@$(COMPILE) requirements/sdks.in -o requirements/sdks.txt
+	@$(COMPILE) requirements/niquests-lowest.in -o requirements/niquests-lowest.txt
 	@$(COMPILE) requirements/docs.in -c requirements/dev.txt -o requirements/docs.txt
 	@$(COMPILE) requirements/checkers.in -c requirements/dev.txt -o requirements/checkers.txt
 

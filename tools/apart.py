@@ -1,11 +1,13 @@
-"""Test libraries in an environment of their own, over that of the other tests: `python -m tools.apart google`.
+"""Test clients in environments of their own, over that of the other tests: `python -m tools.apart clients moto`.
 
 - `aioboto3` holds aiobotocore back, to a version before the newest. Its programs run on the server of moto.
-- `aiobotocore` holds botocore back, so it cannot stand beside it. The tests of boto3 run there, too, with the botocore
-  that it allows, but for those which look at the newest models.
-- `google` has clients of Google that are large, and that no other test needs.
+- `clients` has the newest versions of all clients that decorated functions see, and large clients of Google.
+  aiobotocore holds botocore back, so the tests of boto3 run there, too, but for those which look at the newest models.
+- `clients-lowest` has the lowest version of each.
 - `moto` keeps the state of AWS; the calls and programs of boto3 run on its server.
-- `niquests` puts urllib3-future in the place of urllib3, also below requests and botocore.
+- `niquests` and `niquests-lowest` put urllib3-future in the place of urllib3, also below requests and botocore.
+
+In those of clients and niquests, `forbear doctor --check` must find what each client sends.
 """
 
 import argparse
@@ -15,40 +17,65 @@ from pathlib import Path
 from tools.environments import EDITABLE, fresh, install, run, surroundings
 
 _TESTS = Path("packages/forbear/tests")
-_OF_NEWEST = _TESTS / "services/aws/test_table.py"
+_FUNCTIONS = _TESTS / "judges/functions"
+_READERS = _TESTS / "evidence/readers"
+_WHOLE: tuple[str | Path, ...] = ("-m", "soak or not soak")
+_TABLES: tuple[str | Path, ...] = (
+    *_WHOLE,
+    *(_FUNCTIONS / f"test_{name}.py" for name in ("http", "clients", "data", "brokers", "mongo", "stdlib")),
+)
+_NEW = (  # by what old versions lack: cut-off bodies, a second try, an asyncio client, an answer to an unknown request
+    f"{_READERS}/test_http.py::test_a_body_that_breaks[requests]",
+    f"{_READERS}/test_http.py::test_a_body_that_breaks_after_a_redirect[requests]",
+    f"{_READERS}/test_http.py::test_aiohttp_has_tried_before[PUT-2]",
+    f"{_FUNCTIONS}/test_mongo.py::test_async",
+    f"{_FUNCTIONS}/test_brokers.py::test_messages_of_kafka[idempotent]",
+)
+_NIQUESTS: tuple[str | Path, ...] = (*_WHOLE, _FUNCTIONS / "test_http.py", _READERS, _TESTS / "cli/test_doctor.py")
 
 APART: dict[str, tuple[str | Path, ...]] = {
     "aioboto3": (_TESTS / "clients/test_aiobotocore.py", _TESTS / "clients/test_aiobotocore_programs.py"),
-    "aiobotocore": (
-        f"--ignore={_OF_NEWEST}",
+    "clients": (
+        *_TABLES,
+        _FUNCTIONS / "test_sdks.py",
+        _READERS,
+        _TESTS / "cli/test_doctor.py",
+        f"--ignore={_TESTS / 'services/aws/test_table.py'}",
         _TESTS / "clients/test_aiobotocore.py",
         _TESTS / "clients/botocore",
         _TESTS / "services/aws",
+        _TESTS / "clients/google/test_real_clients.py",
     ),
-    "google": (_TESTS / "clients/google/test_real_clients.py",),
+    "clients-lowest": (*_TABLES, _READERS, _TESTS / "cli/test_doctor.py", *(f"--deselect={each}" for each in _NEW)),
     "moto": (_TESTS / "clients/botocore/test_moto.py", _TESTS / "clients/botocore/test_moto_programs.py"),
-    "niquests": (
-        *("-m", "soak or not soak"),
-        _TESTS / "judges/functions/test_http.py",
-        _TESTS / "evidence/readers",
-        _TESTS / "cli/test_doctor.py",
-    ),
+    "niquests": _NIQUESTS,
+    "niquests-lowest": _NIQUESTS,
 }
 """The arguments of pytest, by the name of the requirements."""
 
 
-def main() -> None:
-    """Run the tests; a failure ends this program with its exit code."""
-    parser = argparse.ArgumentParser(description="Test libraries in an environment of their own.")
-    parser.add_argument("name", choices=APART)
-    name: str = parser.parse_args().name
+def check(name: str) -> None:
+    """Test the clients of the requirements called `name`; a failure ends this program with its exit code."""
     with tempfile.TemporaryDirectory(prefix=f"forbear-{name}-") as folder:
         python = fresh(Path(folder))
         install(python, "--require-hashes", "-r", "requirements/dev.txt")
         install(python, "--require-hashes", "-r", f"requirements/{name}.txt")
         install(python, "--no-deps", "--no-build-isolation", *EDITABLE)
-        path = f"{python.parent}:{surroundings()['PATH']}"
-        run(python, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", *APART[name], env={"PATH": path})
+        path = {"PATH": f"{python.parent}:{surroundings()['PATH']}"}
+        print(f"== {name}", flush=True)
+        if name.startswith(("clients", "niquests")):
+            run(python, "-m", "forbear.cli", "doctor", "--check", env=path)
+        quiet = ("-W", "ignore") if name.endswith("lowest") else ()  # old clients call what is deprecated
+        words = ("-m", "pytest", "--quiet", "-n", "auto", "-p", "no:cacheprovider", *quiet)
+        run(python, *words, *APART[name], env=path)
+
+
+def main() -> None:
+    """Check what the command line names."""
+    parser = argparse.ArgumentParser(description="Test clients in environments of their own.")
+    parser.add_argument("names", nargs="+", choices=APART)
+    for name in parser.parse_args().names:
+        check(name)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from docs.generate import comparison, demo, fleet, pictures, sdk_repeats, waits
+from docs.generate import clients, comparison, demo, fleet, pictures, sdk_repeats, waits
 from docs.generate.pages import PAGES
 from docs.site import llms
 
@@ -18,6 +18,7 @@ API = "api/"
 """The beginning of the names of pages that are built and not committed."""
 EXPORTS = Path(__file__).parents[1] / "export.md"
 FLEET = Path(__file__).parents[1] / "fleet.md"
+FUNCTIONS = Path(__file__).parents[1] / "functions.md"
 WHY = Path(__file__).parents[1] / "why.md"
 COMPARISON = Path(__file__).parents[1] / "comparison.md"
 LLMS = Path(__file__).parents[2] / "llms.txt"
@@ -27,11 +28,13 @@ SDKS = Path(__file__).parents[1] / "what-sdks-repeat.md"
 def page(name: str) -> str:
     """Return the text of a page, made from the tables and profiles of today.
 
-    For "comparison", "export", "fleet", "what-sdks-repeat" and "why" its tables of measured figures alone are made.
+    For "comparison", "export", "fleet", "what-sdks-repeat" and "why" its tables of measured figures alone are made, for
+    "functions" that of the versions of clients.
     """
     filled: dict[str, tuple[Callable[[str], str], Path]] = {
         EXPORTS.stem: (waits.filled, EXPORTS),
         FLEET.stem: (fleet.filled, FLEET),
+        FUNCTIONS.stem: (clients.filled, FUNCTIONS),
         WHY.stem: (demo.filled, WHY),
         COMPARISON.stem: (comparison.filled, COMPARISON),
         SDKS.stem: (sdk_repeats.filled, SDKS),
@@ -57,7 +60,7 @@ def files() -> Iterator[tuple[Path, str]]:
     for name in PAGES:
         if not name.startswith(API):
             yield FOLDER / f"{name}.md", page(name)
-    for file in (EXPORTS, FLEET, WHY, COMPARISON, SDKS):
+    for file in (EXPORTS, FLEET, FUNCTIONS, WHY, COMPARISON, SDKS):
         yield file, page(file.stem)
     yield LLMS, llms.short()
     for name in pictures.PICTURES:

@@ -14,7 +14,7 @@ def main() -> None:
     """Write docs/generate/sdk_repeats.json; an error of a trial ends this program."""
     with tempfile.TemporaryDirectory(prefix="forbear-sdks-") as name:
         python = fresh(Path(name))
-        install(python, "--require-hashes", "-r", "requirements/sdks.txt")
+        install(python, "--require-hashes", "-r", "requirements/clients.txt")
         ours = (word for folder in (PACKAGES[0], ROOT / "tools" / "testkit") for word in ("--editable", folder))
         install(python, "--no-deps", "--no-build-isolation", *ours)
         done = subprocess.run(

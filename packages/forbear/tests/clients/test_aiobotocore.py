@@ -1,4 +1,4 @@
-"""Calls of aiobotocore under faults; its own environment runs this (`make aiobotocore`)."""
+"""Calls of aiobotocore under faults; its own environment runs this (`make clients`)."""
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -23,7 +23,7 @@ config_of: Any = Library("aiobotocore.config")
 session_of: Any = Library("aiobotocore.session")
 exceptions: Any = Library("botocore.exceptions")
 
-pytestmark = pytest.mark.skipif(find_spec("aiobotocore") is None, reason="`make aiobotocore` has it")
+pytestmark = pytest.mark.skipif(find_spec("aiobotocore") is None, reason="`make clients` has it")
 
 
 @asynccontextmanager

@@ -105,18 +105,17 @@ def _print(clients: list[InstalledClient], found: dict[str, bool | None] | None)
 
 
 def _check(distribution: str) -> bool | None:
-    """Send a POST that gets no response, and return whether the error shows it.
+    """Send something that gets no response, a POST if it is HTTP, and return whether the error shows it.
 
     None for a client that is not tried, or that cannot be set up: it has sent nothing that an error could show.
     """
-    send = _SENDERS.get(distribution)
-    if send is None:
+    if distribution not in _SENDERS:
         return None
-    method, resource = ("INCR", "") if distribution in ("redis", "valkey") else ("POST", _PATH)
-    method = {"boto3": "sqs.SendMessage", "grpcio": "forbear.Doctor/Check"}.get(distribution, method)
+    module, method, send = _SENDERS[distribution]
     with _losing_server() as server:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
         try:
-            send(server.server_address[1])
+            send(url, _load(module))
         except Exception as error:
             if not server.was_reached:
                 why = str(error).partition("\n")[0]
@@ -124,12 +123,12 @@ def _check(distribution: str) -> bool | None:
                 return None
             evidence = read(error)
             sent = () if evidence is None else evidence.requests
-            return any(each.method == method and each.unread is None and resource in _show(each) for each in sent)
+            return any(each.method == method and each.unread is None and url in _show(each, url) for each in sent)
     return False
 
 
-def _show(sent: Any) -> str:
-    return str(sent.resource) if sent.protocol == "http" else _PATH
+def _show(sent: Any, url: str) -> str:
+    return str(sent.resource) if sent.protocol == "http" else url
 
 
 class _Lose(socketserver.BaseRequestHandler):
@@ -164,124 +163,153 @@ def _losing_server() -> Generator[_LosingServer]:
             thread.join()
 
 
-def _url(port: int) -> str:
-    return f"http://127.0.0.1:{port}{_PATH}"
+_Send = Callable[[str, Any], object]
 
 
-def _send_httpx(port: int) -> None:
-    import httpx
-
-    httpx.post(_url(port), timeout=_TIMEOUT, trust_env=False)
-
-
-def _send_httpx2(port: int) -> None:
-    import httpx2
-
-    httpx2.post(_url(port), timeout=_TIMEOUT, trust_env=False)
-
-
-def _send_requests(port: int) -> None:
-    import requests
-
-    with requests.Session() as session:
-        session.trust_env = False
-        session.post(_url(port), timeout=_TIMEOUT)
-
-
-def _send_niquests(port: int) -> None:
+def _load(name: str) -> Any:
     from importlib import import_module
 
-    niquests: Any = import_module("niquests")  # it replaces urllib3, so no environment of ours has it
-    with niquests.Session() as session:
-        session.trust_env = False
-        session.post(_url(port), timeout=_TIMEOUT)
+    return import_module(name)
 
 
-def _send_urllib3(port: int) -> None:
-    import urllib3
-
-    with urllib3.PoolManager() as pool:
-        pool.request("POST", _url(port), timeout=_TIMEOUT, retries=False)
-
-
-def _send_aiohttp(port: int) -> None:
+def _send_aiohttp(url: str, aiohttp: Any) -> None:
     import asyncio
 
-    import aiohttp
-
     async def send() -> None:
-        timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
-        async with aiohttp.ClientSession(timeout=timeout) as session, session.post(_url(port)):
-            pass
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT)) as session:
+            await session.post(url + _PATH)
 
     asyncio.run(send())
 
 
-def _send_boto3(port: int) -> None:
-    import boto3
-    from botocore.config import Config
-
-    config = Config(retries={"total_max_attempts": 1}, read_timeout=_TIMEOUT, proxies={})
-    endpoint, secrets = f"http://127.0.0.1:{port}", {"aws_access_key_id": "a", "aws_secret_access_key": "a"}
-    untyped: Any = boto3
-    made = untyped.client("sqs", region_name="us-east-1", endpoint_url=endpoint, config=config, **secrets)
-    made.send_message(QueueUrl=f"{endpoint}/1/q", MessageBody="a")
+def _send_requests(url: str, library: Any) -> None:
+    with library.Session() as session:
+        session.trust_env = False
+        session.post(url + _PATH, timeout=_TIMEOUT)
 
 
-def _send_redis(port: int) -> None:
-    import redis
-    from redis.backoff import NoBackoff
-    from redis.retry import Retry
-
-    once: Any = {"protocol": 2, "retry": Retry(NoBackoff(), 0)}
-    with redis.Redis("127.0.0.1", port, socket_timeout=_TIMEOUT, **once) as client:
-        untyped: Any = client
-        untyped.execute_command("INCR", "a")
+def _aws_options() -> dict[str, Any]:
+    config = _load("botocore.config").Config(retries={"total_max_attempts": 1}, read_timeout=_TIMEOUT, proxies={})
+    secrets = {"aws_access_key_id": "a", "aws_secret_access_key": "a"}
+    return {"config": config, "region_name": "us-east-1", **secrets}
 
 
-def _send_valkey(port: int) -> None:
-    import valkey
-
-    once: Any = {"protocol": 2}
-    with valkey.Valkey("127.0.0.1", port, socket_timeout=_TIMEOUT, **once) as client:
-        untyped: Any = client
-        untyped.execute_command("INCR", "a")
+def _send_boto3(url: str, boto3: Any) -> None:
+    boto3.client("sqs", endpoint_url=url, **_aws_options()).send_message(QueueUrl=f"{url}/1/q", MessageBody="a")
 
 
-def _send_grpc(port: int) -> None:
-    import grpc
+def _send_aiobotocore(url: str, library: Any) -> None:
+    import asyncio
 
-    with grpc.insecure_channel(f"127.0.0.1:{port}", [("grpc.enable_http_proxy", 0)]) as channel:
-        untyped: Any = channel
-        untyped.unary_unary("/forbear.Doctor/Check")(b"", timeout=_TIMEOUT)
+    async def send() -> None:
+        session = library.get_session()
+        async with session.create_client("sqs", endpoint_url=url, **_aws_options()) as client:
+            await client.send_message(QueueUrl=f"{url}/1/q", MessageBody="a")
 
-
-def _send_openai(port: int) -> None:
-    import openai
-
-    once: Any = {"base_url": _url(port), "api_key": "a", "max_retries": 0, "timeout": _TIMEOUT}
-    openai.OpenAI(**once).embeddings.create(model="a", input="a")
+    asyncio.run(send())
 
 
-def _send_anthropic(port: int) -> None:
-    import anthropic
+def _send_redis(url: str, library: Any) -> None:
+    name = library.__name__
+    once: Any = {"retry": _load(f"{name}.retry").Retry(_load(f"{name}.backoff").NoBackoff(), 0), "protocol": 2}
+    with getattr(library, name.capitalize()).from_url(f"redis{url[4:]}", socket_timeout=_TIMEOUT, **once) as client:
+        client.execute_command("INCR", "a")
 
-    once: Any = {"base_url": _url(port), "api_key": "a", "max_retries": 0, "timeout": _TIMEOUT}
-    anthropic.Anthropic(**once).messages.create(model="a", max_tokens=1, messages=[])
+
+def _send_grpc(url: str, grpc: Any) -> None:
+    with grpc.insecure_channel(url[7:], [("grpc.enable_http_proxy", 0)]) as channel:
+        channel.unary_unary("/forbear.Doctor/Check")(b"", timeout=_TIMEOUT)
 
 
-_SENDERS: dict[str, Callable[[int], None]] = {
-    "httpx": _send_httpx,
-    "httpx2": _send_httpx2,
-    "requests": _send_requests,
-    "niquests": _send_niquests,
-    "urllib3": _send_urllib3,
-    "aiohttp": _send_aiohttp,
-    "boto3": _send_boto3,
-    "redis": _send_redis,
-    "valkey": _send_valkey,
-    "grpcio": _send_grpc,
-    "openai": _send_openai,
-    "anthropic": _send_anthropic,
+def _send_stripe(url: str, stripe: Any) -> None:
+    kept = stripe.api_base
+    stripe.api_base = url
+    try:
+        stripe.Customer.create(api_key="a")
+    finally:
+        stripe.api_base = kept
+
+
+def _send_twilio(url: str, library: Any) -> None:
+    client = library.Client("a", "a")
+    client.api.base_url = url
+    client.messages.create(to="a", body="a")
+
+
+def _send_kubernetes(url: str, library: Any) -> None:
+    configuration = library.Configuration(host=url)
+    configuration.retries = False
+    library.CoreV1Api(library.ApiClient(configuration)).create_namespace({})
+
+
+def _send_pika(url: str, pika: Any) -> None:
+    pika.BlockingConnection(pika.URLParameters(f"amqp{url[4:]}"))
+
+
+def _send_kafka(url: str, kafka: Any) -> None:
+    version: Any = {"api_version": (2, 0), "max_block_ms": 1000}
+    producer = kafka.KafkaProducer(bootstrap_servers=url[7:], **version)
+    try:
+        producer.send("a", b"a")
+    finally:
+        producer.close(0)
+
+
+_ONCE: dict[str, Any] = {"api_key": "a", "max_retries": 0, "timeout": _TIMEOUT}
+_POST: dict[str, Any] = {"timeout": _TIMEOUT, "trust_env": False}
+
+_SENDERS: dict[str, tuple[str, str, _Send]] = {
+    "httpx": ("httpx", "POST", lambda url, it: it.post(url + _PATH, **_POST)),
+    "httpx2": ("httpx2", "POST", lambda url, it: it.post(url + _PATH, **_POST)),
+    "requests": ("requests", "POST", _send_requests),
+    "niquests": ("niquests", "POST", _send_requests),
+    "urllib3": (
+        "urllib3",
+        "POST",
+        lambda url, it: it.PoolManager().request("POST", url + _PATH, timeout=_TIMEOUT, retries=False),
+    ),
+    "aiohttp": ("aiohttp", "POST", _send_aiohttp),
+    "boto3": ("boto3", "sqs.SendMessage", _send_boto3),
+    "aiobotocore": ("aiobotocore.session", "sqs.SendMessage", _send_aiobotocore),
+    "redis": ("redis", "INCR", _send_redis),
+    "valkey": ("valkey", "INCR", _send_redis),
+    "grpcio": ("grpc", "forbear.Doctor/Check", _send_grpc),
+    "openai": (
+        "openai",
+        "POST",
+        lambda url, it: it.OpenAI(base_url=url, **_ONCE).embeddings.create(model="a", input="a"),
+    ),
+    "anthropic": (
+        "anthropic",
+        "POST",
+        lambda url, it: it.Anthropic(base_url=url, **_ONCE).messages.create(model="a", max_tokens=1, messages=[]),
+    ),
+    "stripe": ("stripe", "POST", _send_stripe),
+    "slack_sdk": (
+        "slack_sdk",
+        "POST",
+        lambda url, it: it.WebClient("a", base_url=f"{url}/", retry_handlers=[]).chat_postMessage(
+            channel="a", text="a"
+        ),
+    ),
+    "twilio": ("twilio.rest", "POST", _send_twilio),
+    "kubernetes": ("kubernetes.client", "POST", _send_kubernetes),
+    "elasticsearch": (
+        "elasticsearch",
+        "POST",
+        lambda url, it: it.Elasticsearch(url, max_retries=0).index(index="a", document={}),
+    ),
+    "opensearch-py": (
+        "opensearchpy",
+        "POST",
+        lambda url, it: it.OpenSearch(url, max_retries=0).index(index="a", body={}),
+    ),
+    "pymongo": (
+        "pymongo",
+        "pymongo.insert_one",
+        lambda url, it: it.MongoClient(f"mongodb{url[4:]}", serverSelectionTimeoutMS=1000).a.a.insert_one({}),
+    ),
+    "kafka-python": ("kafka", "kafka.Produce", _send_kafka),
+    "pika": ("pika", "pika._create_connection", _send_pika),
 }
-"""The functions that send one request to a port of this machine, by client; each loads its client."""
+"""The module of each client, what it sends, and the function that sends it to the address of this machine's server."""

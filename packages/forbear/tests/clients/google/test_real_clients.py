@@ -1,6 +1,6 @@
 """Google's own clients under forbear and as they come: executions on real servers, over gRPC and REST.
 
-`make google` has all clients; the others tests' environment has a few of them.
+`make clients` has all clients; the others tests' environment has a few of them.
 """
 
 import asyncio
@@ -148,7 +148,7 @@ def call(request: pytest.FixtureRequest) -> Call:
     """One of the calls whose client is installed."""
     chosen: Call = request.param
     if not has(chosen.client.rpartition(".")[0]):
-        pytest.skip("`make google` has it")
+        pytest.skip("`make clients` has it")
     return chosen
 
 
@@ -233,7 +233,7 @@ def test_a_refused_connection(call: Call, style: str) -> None:
     assert (len(report.attempts) > 1) == (style == "over_rest" or call.forbear == 2)
 
 
-needs_google = pytest.mark.skipif(not has("google.cloud.pubsub_v1"), reason="`make google` has it")
+needs_google = pytest.mark.skipif(not has("google.cloud.pubsub_v1"), reason="`make clients` has it")
 
 
 @needs_google

@@ -22,8 +22,13 @@ pika: Any = Library("pika")
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")  # by kafka-python
 
 POLICY = forbear.retry(on=Exception, attempts=3, timeout=None)
-PLAIN: dict[str, Any] = {"enable_idempotence": False, "retries": 0}
 UNKNOWN_SERVER_ERROR = -1
+
+
+def plain() -> dict[str, Any]:
+    """Return the options of a producer that does not number its messages; old versions have no other."""
+    can_number = "enable_idempotence" in kafka.KafkaProducer.DEFAULT_CONFIG
+    return {"retries": 0} | ({"enable_idempotence": False} if can_number else {})
 
 
 def produce(port: int, **options: Any) -> None:
@@ -37,14 +42,14 @@ def produce(port: int, **options: Any) -> None:
 
 def produce_plainly(port: int) -> None:
     """Send a message by a producer that does not number its messages."""
-    produce(port, **PLAIN)
+    produce(port, **plain())
 
 
 class Shop:
     """An object that keeps its producer."""
 
     def __init__(self, port: int) -> None:
-        self.producer = kafka.KafkaProducer(bootstrap_servers=f"127.0.0.1:{port}", **PLAIN)
+        self.producer = kafka.KafkaProducer(bootstrap_servers=f"127.0.0.1:{port}", **plain())
 
     def send(self) -> None:
         """Send a message, and wait until it was taken."""
@@ -62,7 +67,7 @@ def produce_by_object(port: int) -> None:
 
 def produce_elsewhere(port: int) -> None:
     """Wait where the producer is not seen."""
-    producer = kafka.KafkaProducer(bootstrap_servers=f"127.0.0.1:{port}", **PLAIN)
+    producer = kafka.KafkaProducer(bootstrap_servers=f"127.0.0.1:{port}", **plain())
     try:
         wait(producer.send("orders", b"order"))
     finally:
@@ -76,7 +81,7 @@ def wait(future: Any) -> None:
 
 def refuse(port: int) -> None:
     """Send to a topic that the broker does not know."""
-    producer = kafka.KafkaProducer(bootstrap_servers=f"127.0.0.1:{port}", max_block_ms=30, **PLAIN)
+    producer = kafka.KafkaProducer(bootstrap_servers=f"127.0.0.1:{port}", max_block_ms=30, **plain())
     try:
         producer.send("unknown", b"order")
     finally:

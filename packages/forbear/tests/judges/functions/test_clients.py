@@ -32,12 +32,11 @@ class Case(NamedTuple):
     wrap: str
 
 
-PRODUCT = itertools.starmap(Case, itertools.product(OPERATIONS, FAULTS, FORMS, WRAPS))
-ALL = [case for case in PRODUCT if case.fault != "half" or case.operation not in SILENT]
-
-_OF_STRIPE = [case for case in ALL if case.operation.startswith("stripe")]
-SAMPLE = {(case.operation, case.fault): case for case in _OF_STRIPE[:: len(FORMS) * len(WRAPS) - 1]}.values()
-"""One case for each operation of one SDK and each fault, with the forms and wraps in turn."""
+PRODUCT = zip(itertools.product(OPERATIONS, FAULTS, FORMS), itertools.cycle(WRAPS))
+ALL = [Case(*names, wrap) for names, wrap in PRODUCT if names[1] != "half" or names[0] not in SILENT]
+"""One case for each operation, fault and form, with the wraps in turn."""
+SAMPLE = [case for case in ALL[:: len(FORMS) - 1] if case.operation.startswith("stripe")]
+"""Cases of one SDK with every fault, with the forms in turn."""
 
 
 def name_of(case: Case) -> str:
