@@ -34,6 +34,7 @@ MODE = "goog-reserved-posix-mode"
 """The metadata key for the permissions of the file in octal digits, such as 644, as gsutil and gcloud write it."""
 
 _TEXT = {str}
+_OPTIONAL = {str, type(None)}
 _TEXTS = (
     "crc32c", "contentType", "contentEncoding", "cacheControl", "contentDisposition", "contentLanguage",
     "storageClass", "customTime", "md5Hash", "kmsKeyName",
@@ -228,35 +229,23 @@ class Object:
             numbers = int(resource["generation"]), int(get("size", 0)), int(get("metageneration", 1))
             if min(numbers) < 0 or max(numbers) > _LARGEST:
                 raise ValueError("a number is out of range")
-            texts = [get(field) or None for field in _TEXTS]
-            _check_texts(bucket, name, *custom, *custom.values(), *filter(None, texts))
+            texts = list(map(get, _TEXTS))
+            if {*map(type, (bucket, name, *custom, *custom.values()))} != _TEXT or not {*map(type, texts)} <= _OPTIONAL:
+                raise TypeError("a text must be a string")
+            crc32c, kind, encoding, cache, disposition, language, storage, time, md5, kms = (
+                [text or None for text in texts] if "" in texts else texts
+            )
             if encryption := get("customerEncryption"):
-                _check_texts(*encryption, *encryption.values())
                 key = encryption.get("keySha256") or None
+                if not isinstance(key, str | None):
+                    raise TypeError("a key must be a string")
             updated, expires = get("updated"), get("retentionExpirationTime")
             return cls(
-                bucket,
-                name,
-                numbers[0],
-                numbers[1],
-                texts[0],
-                numbers[2],
-                texts[1],
-                texts[2],
-                None if updated is None else seconds_of_time(updated),
-                custom,
-                texts[3],
-                texts[4],
-                texts[5],
-                texts[6],
-                texts[7],
-                texts[8],
-                key,
-                texts[9],
-                get("temporaryHold") is True,
-                get("eventBasedHold") is True,
+                bucket, name, numbers[0], numbers[1], crc32c, numbers[2], kind, encoding,
+                None if updated is None else seconds_of_time(updated), custom, cache, disposition, language, storage,
+                time, md5, key, kms, get("temporaryHold") is True, get("eventBasedHold") is True,
                 None if expires is None else seconds_of_time(expires),
-            )
+            )  # fmt: skip
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
             raise WrongResponse(f"the server's response does not describe an object: {error_text(error)}") from error
 
@@ -293,8 +282,3 @@ def seconds_of_time(text: str) -> float:
     """
     time = datetime.fromisoformat(text)
     return (time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)).timestamp()
-
-
-def _check_texts(*values: object) -> None:
-    for kind in set(map(type, values)) - _TEXT:
-        raise TypeError(f"a name must be a string, got {kind.__name__}")

@@ -145,11 +145,16 @@ class CopyPlan:
         links = Links.of(self.links)
         found = self._find_matches(storage, links)
         async for match in refuse_clashes(found, target) if self.may_collide else found:
-            async for item in self._items_of(storage, match, target, links):
-                yield self._as_move(self.each.apply_to(item)) if self.moves else self.each.apply_to(item)
+            if match.folder and not match.problem:
+                async for item in self._list_folder(storage, match, target, links):
+                    yield self._finish(item)
+            elif match.problem or not self.names.leaves_out(match.name):
+                yield self._finish(await self._make_item(storage, match, target))
 
-    def _as_move(self, item: Item) -> Item:
-        if item.action is not Action.COPY:
+    def _finish(self, item: Item) -> Item:
+        """Return an item with the options, as a move if the plan moves."""
+        item = self.each.apply_to(item)
+        if not self.moves or item.action is not Action.COPY:
             return item
         if item.source == item.target:  # possible with a key for new objects
             return item.refuse(TransferError("source and target are the same", "give it another key with cp"))
@@ -165,26 +170,27 @@ class CopyPlan:
             except LISTING_FAILURES as error:
                 yield Match(source.text, source.text, problem=describe(error), hint=hint_of(error))
 
-    async def _items_of(self, storage: Storage, match: Match, target: CopyTarget, links: Links) -> AsyncGenerator[Item]:
+    async def _make_item(self, storage: Storage, match: Match, target: CopyTarget) -> Item:
         item = Item(match.source, target.at, size=match.size, object=match.object)
         if match.problem:
             action = Action.SKIP if match.left_out else Action.REFUSE
-            yield replace(item, action=action, note=match.problem, hint=match.hint, is_absent=match.absent)
-        elif not match.folder:
-            if not self.names.leaves_out(match.name):
-                planned = target.with_target(item, match.name) if target.folder else target.refuse_same(item)
-                yield await _look_at(storage, planned, target) if planned.source == planned.target else planned
-        else:
-            try:
-                below = target.below(match.name if target.folder else "")
-                if isinstance(match.source, Url):
-                    contents = self._list_cloud_folder(storage, match.source, below)
-                else:
-                    contents = self._list_local_folder(match.source, below, links)
-                async for one in contents:
-                    yield one
-            except LISTING_FAILURES as error:
-                yield item.refuse(error)
+            return replace(item, action=action, note=match.problem, hint=match.hint, is_absent=match.absent)
+        planned = target.with_target(item, match.name) if target.folder else target.refuse_same(item)
+        return await _look_at(storage, planned, target) if planned.source == planned.target else planned
+
+    async def _list_folder(
+        self, storage: Storage, match: Match, target: CopyTarget, links: Links
+    ) -> AsyncGenerator[Item]:
+        try:
+            below = target.below(match.name if target.folder else "")
+            if isinstance(match.source, Url):
+                contents = self._list_cloud_folder(storage, match.source, below)
+            else:
+                contents = self._list_local_folder(match.source, below, links)
+            async for one in contents:
+                yield one
+        except LISTING_FAILURES as error:
+            yield Item(match.source, target.at).refuse(error)
 
     async def _list_local_folder(self, folder: str, target: CopyTarget, links: Links) -> AsyncGenerator[Item]:
         async for entry in read_batches(walk(folder, links=links)):

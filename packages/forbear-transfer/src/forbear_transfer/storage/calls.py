@@ -39,19 +39,15 @@ from forbear_transfer.wire.response import Response, WireError
 
 IDEMPOTENCY = "x-goog-gcs-idempotency-token"
 
-Attempt = Callable[[Mapping[str, str]], Awaitable[Response]]
-"""A function that sends the request once, with additional headers."""
-
-
 _READ = Request("GET", "storage.googleapis.com", "/storage/v1/b/-/o/-")
 
 
 class StorageCall(AsyncHttpSender[Response]):
     """One request through its attempts; `body` is the whole body of a successful response (below 300).
 
-    `content` is the body of the request. A response may have `most` bytes, and `absent` is the status that says that
-    there is no such object, if that is an answer. The `headers` of a write have its token, so that a first attempt that
-    succeeds needs nothing else.
+    `attempt` sends the request once, with additional headers. `content` is its body. A response may have `most` bytes.
+    `absent` is the status that says that there is no such object, if that is an answer. The `headers` of a write have
+    its token, so that a first attempt that succeeds needs nothing else.
     """
 
     def __init__(
@@ -61,7 +57,7 @@ class StorageCall(AsyncHttpSender[Response]):
         url: str,
         headers: Mapping[str, str],
         content: bytes | RequestBody,
-        attempt: Attempt,
+        attempt: Callable[[Mapping[str, str]], Awaitable[Response]],
         most: int,
         absent: int | None,
     ) -> None:

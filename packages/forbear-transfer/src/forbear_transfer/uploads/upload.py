@@ -82,18 +82,9 @@ async def upload(
         raise ValueError(f"`chunk_size` must be a multiple of {GRAIN} (256 KiB), got {chunk_size!r}")
     check_keywords("upload", NewObjectOptions, options)
     return await send(
-        storage,
-        source,
-        target,
-        generation,
-        ObjectMetadata.of(options),
-        ObjectEncryption.of(options),
-        gzip=gzip,
-        chunk_size=chunk_size,
-        state=state,
-        verify_source=verify_source,
-        preserve_posix=preserve_posix,
-    )
+        storage, source, target, generation, ObjectMetadata.of(options), ObjectEncryption.of(options), gzip=gzip,
+        chunk_size=chunk_size, state=state, verify_source=verify_source, preserve_posix=preserve_posix,
+    )  # fmt: skip
 
 
 async def send(

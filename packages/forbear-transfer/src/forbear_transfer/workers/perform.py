@@ -34,7 +34,6 @@ from forbear_transfer.workers.versions import (
     update_version,
 )
 
-_JSON = {"Content-Type": "application/json"}
 _RUN_AGAIN = "another program made it: run it again"
 
 
@@ -77,16 +76,9 @@ async def perform(
             report=report(error),
             began=began,
         )
-    return Outcome(
-        item,
-        Status.DONE,
-        bytes=0 if made is None else made.size,
-        seconds=runtime.monotonic() - start,
-        retries=progress.retries,
-        generation=None if made is None else made.generation,
-        crc32c=None if made is None else made.crc32c,
-        began=began,
-    )
+    size, generation, crc32c = (0, None, None) if made is None else (made.size, made.generation, made.crc32c)
+    seconds = runtime.monotonic() - start
+    return Outcome(item, Status.DONE, size, seconds, progress.retries, generation, crc32c, began=began)
 
 
 async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object:
@@ -111,23 +103,16 @@ async def _copy_any(storage: Storage, item: Item, folders: Folders, state: StrPa
             raise TransferError(f"{source} and {target} are both local", "copy them with cp")
         from forbear_transfer.uploads.upload import send
 
+        metadata = NO_METADATA if item.metadata is None else item.metadata
         upload = partial(
-            send,
-            storage,
-            target=target,
-            generation=generation,
-            chosen=NO_METADATA if item.metadata is None else item.metadata,
-            encryption=encryption,
-            gzip=item.gzip,
-            state=state,
-            verify_source=item.verify_source,
-            preserve_posix=item.preserve_posix,
-        )
+            send, storage, target=target, generation=generation, chosen=metadata, encryption=encryption, state=state,
+            gzip=item.gzip, verify_source=item.verify_source, preserve_posix=item.preserve_posix,
+        )  # fmt: skip
         if item.size is None and source != STREAM and is_pipe(source):  # a user has named it
             with await in_thread(_open_pipe, source) as pipe:  # which waits for its writer
                 return await upload(pipe)
         return await upload(sys.stdin.buffer if source == STREAM else source)
-    version, keys = _pick_version(source, item.object), encryption.decryption_keys
+    keys, version = encryption.decryption_keys, source if source.generation is not None else item.object or source
     if isinstance(target, Url):
         from forbear_transfer.rewrite import copy
 
@@ -161,14 +146,6 @@ def _open_pipe(path: str) -> BinaryIO:
     return open(path, "rb", buffering=0)
 
 
-def _pick_version(source: Url, listed: Object | None) -> Url | Object:
-    """Return `listed`, the object in the listing, or `source` if there is none or `source` names a generation.
-
-    The copy then reads that version. The listed object saves a request.
-    """
-    return source if listed is None or source.generation is not None else listed
-
-
 async def _delete(storage: Storage, item: Item, *_: object) -> None:
     """Delete the target of the item. It is no error if the target is gone already, unless the item has an `object`.
 
@@ -184,14 +161,6 @@ async def _delete(storage: Storage, item: Item, *_: object) -> None:
         await storage.delete(item.target, {"ifGenerationMatch": item.generation})
 
 
-async def _move(storage: Storage, item: Item, _: Folders, state: StrPath | None) -> Object | None:
-    return await move_version(storage, item, state)
-
-
-async def _update(storage: Storage, item: Item, *_: object) -> None:
-    await update_version(storage, item)
-
-
 async def _touch(storage: Storage, item: Item, *_: object) -> None:
     """Set the modification time and the mode of the item's target: of a file, or in the metadata of an object.
 
@@ -205,8 +174,8 @@ async def _touch(storage: Storage, item: Item, *_: object) -> None:
 
 _ACTIONS: Mapping[Action, Callable[[Storage, Item, Folders, StrPath | None], Awaitable[Object | None]]] = {
     Action.COPY: _copy,
-    Action.MOVE: _move,
-    Action.UPDATE: _update,
+    Action.MOVE: move_version,
+    Action.UPDATE: update_version,
     Action.DELETE: _delete,
     Action.TOUCH: _touch,
 }

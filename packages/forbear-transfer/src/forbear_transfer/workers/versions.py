@@ -56,7 +56,7 @@ async def delete_version(storage: Storage, url: Url, generation: int) -> None:
             raise gone from error
 
 
-async def move_version(storage: Storage, item: Item, state: StrPath | None) -> Object:
+async def move_version(storage: Storage, item: Item, _: object, state: StrPath | None) -> Object:
     """Copy the item's source, an object, to its target in the cloud, and delete the version that was copied.
 
     A source that cannot be deleted, by its hold or retention, is not copied. A copy that an earlier run has left is not
@@ -111,7 +111,7 @@ async def touch_version(storage: Storage, item: Item) -> None:
     await _patch(storage, target, listed, chosen.over({}), chosen.is_of, "time" if mode is None else "mode")
 
 
-async def update_version(storage: Storage, item: Item) -> None:
+async def update_version(storage: Storage, item: Item, *_: object) -> None:
     """Set the metadata of the item's target. TargetChanged if the object was changed since it was listed."""
     target, listed, chosen = item.target, item.object, item.metadata
     assert isinstance(target, Url) and listed is not None and chosen is not None  # noqa: S101, PT018
