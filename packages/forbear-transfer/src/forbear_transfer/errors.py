@@ -66,7 +66,12 @@ class HttpError(TransferError):
 
     `headers` are those of the response, empty if not given. `cause` is the word by which the service names the reason,
     empty without one. The statuses 401, 403, 404 and 412 have a hint, and so have errors about encryption keys.
-    Example: see `TransferError`.
+
+    >>> try:
+    ...     ls("gs://no-such-bucket/")
+    ... except HttpError as error:
+    ...     error.status, error.hint
+    (404, 'check the names of the bucket and the object')
     """
 
     def __init__(

@@ -67,9 +67,10 @@ def verdict_of_exception(error: BaseException) -> Verdict:
 
     It is `exhausted` if botocore itself has repeated the request.
 
-    >>> from botocore.exceptions import ConnectTimeoutError
-    >>> verdict_of_exception(ConnectTimeoutError(endpoint_url="https://sqs.eu-west-1.amazonaws.com")).kind.value
-    'transient'
+    >>> from botocore.exceptions import ClientError
+    >>> verdict = verdict_of_exception(ClientError({"Error": {"Code": "ThrottlingException"}}, "PutItem"))
+    >>> verdict.kind.value, verdict.throttled
+    ('transient', True)
     """
     return aws_verdict(error, names_of(error)) or PERMANENT
 
