@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -13,7 +14,7 @@ import grpc.aio
 import pytest
 
 import forbear
-from forbear.clients.grpc import RetryInterceptor, aio_interceptors
+from forbear.clients.grpc import RetryInterceptor, aio_interceptors, ready
 from forbear.events import Reason
 from forbear_testkit.clients.google.intercepted import KINDS, UNAVAILABLE
 from forbear_testkit.clients.google.rpc_server import Server, running
@@ -176,6 +177,25 @@ def test_what_is_no_channel_is_refused() -> None:
         RetryInterceptor(channel="localhost:1")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="`channel` must be a function"):
         aio_interceptors(channel=3)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
+def test_a_clock_that_is_set_back_prolongs_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The `timeout` of a call is counted by a clock that nobody sets."""
+    passed, deadlines = [0.0], list[float]()
+    monkeypatch.setattr(ready, "time", SimpleNamespace(time=lambda: -passed[0], monotonic=lambda: passed[0]))
+
+    class Core:
+        def check_connectivity_state(self, connect: bool) -> int:
+            return 1  # connecting
+
+        def watch_connectivity_state(self, state: int, deadline: float) -> None:
+            deadlines.append(deadline + passed[0])
+            passed[0] += 0.125
+            assert passed[0] < 2, "the wait goes on"
+
+    core: Any = Core()
+    assert ready.Readiness(core)._wait(0.25, patient=True) is None
+    assert deadlines == [0.2, 0.125]
 
 
 LATE = 0.3  # seconds until the server listens

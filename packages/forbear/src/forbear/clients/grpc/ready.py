@@ -198,15 +198,15 @@ class Readiness:
         number = core.check_connectivity_state(True)
         if number == _READY.value[0]:
             return _READY
-        end = None if timeout is None and patient else time.time() + (_LONGEST if timeout is None else timeout)
+        end = None if timeout is None and patient else time.monotonic() + (_LONGEST if timeout is None else timeout)
         while True:
             state = _STATES[number]
             if state in _HANDED_OVER or (state is _FAILED and not patient):
                 return state
-            now = time.time()
-            if end is not None and now >= end:
+            left = _SLICE if end is None else end - time.monotonic()
+            if left <= 0:
                 return None
-            core.watch_connectivity_state(number, now + _SLICE if end is None else min(end, now + _SLICE))
+            core.watch_connectivity_state(number, time.time() + min(left, _SLICE))  # gRPC takes a wall-clock time
             number = core.check_connectivity_state(True)
 
 
