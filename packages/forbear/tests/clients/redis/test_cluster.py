@@ -219,6 +219,18 @@ def test_a_transaction_that_watches_nothing(flavour: Flavour, nodes: tuple[int, 
     assert seen[0].executed.count("SET") == 2
 
 
+@pytest.mark.parametrize("flavour", WITH_TRANSACTIONS, ids=lambda flavour: flavour.name)
+def test_what_follows_a_refused_multi_is_executed_at_once(flavour: Flavour, nodes: tuple[int, ...]) -> None:
+    """As on one server."""
+    with (
+        proxied(nodes, once(MULTI=LOADING), once()) as (seen, options),
+        open_with(flavour, options) as session,
+        pytest.raises(flavour.errors.ConnectionError),
+    ):
+        session.execute([("INCRBY", HERE, 1)], transaction=True)
+    assert seen[0].executed.count("INCRBY") == 1
+
+
 def count(cluster: Flavour, nodes: tuple[int, ...], times: int) -> None:
     """Increment a counter on either node so many times, one by one and in pipelines, while responses get lost."""
     weather = [at_random(0.01, seed, b"INCRBY", b"GET", b"SET") for seed in (1, 2)]

@@ -12,6 +12,7 @@ from forbear_testkit.clients.redis.proxy import CUT, FORWARD, LOSE, discarding, 
 
 LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
 READONLY = b"-READONLY You can't write against a read only replica.\r\n"
+FULL = b"-ERR max number of clients reached\r\n"
 KINDS = pytest.mark.parametrize("transaction", [True, False], ids=["transaction", "plain"])
 
 
@@ -50,7 +51,19 @@ def test_a_transaction_that_was_not_begun_is_repeated(flavour: Flavour, path: st
     assert seen.executed.count("EXEC") == 1
 
 
-@pytest.mark.parametrize("response", [LOADING, READONLY], ids=["LOADING", "READONLY"])
+def test_what_follows_a_refused_multi_is_executed_at_once(flavour: Flavour, path: str) -> None:
+    """An older server refuses MULTI itself while it loads, and may have finished loading before the next command."""
+    with proxy(path, in_turn(MULTI=[LOADING, LOADING])) as seen, flavour.connect(seen.port) as session:
+        with pytest.raises(flavour.errors.ConnectionError) as caught:
+            session.execute([("INCRBY", "k", 1), ("SET", "a", "1")], transaction=True)
+        assert session.execute([("SET", "a", "1")], transaction=True) == [True]
+    assert seen.executed.count("INCRBY") == 1
+    result = report(caught.value)
+    assert result is not None
+    assert result.reason is forbear.events.Reason.UNSAFE
+
+
+@pytest.mark.parametrize("response", [LOADING, READONLY, FULL], ids=["LOADING", "READONLY", "FULL"])
 def test_a_refusal_says_nothing_of_the_others(flavour: Flavour, path: str, response: bytes) -> None:
     """In a plain pipeline the commands before it may have been executed."""
     with proxy(path, once(INCRBY=response, GET=response)) as seen, flavour.connect(seen.port) as session:

@@ -106,11 +106,16 @@ class AsyncPipelineMixin(PipelineBase):
             raise
 
     async def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
-        read = self.read_queued if self._unread else super().parse_response
+        read = self.read_multi if self._opens else self.read_queued if self._unread else super().parse_response
         return await read(connection, command_name, **options)
 
+    async def read_multi(self, connection: Any, command_name: Any, **options: Any) -> Any:
+        """Return the response to MULTI. If it is refused, the server executes at once what follows."""
+        self._opens = False
+        return await super().parse_response(connection, command_name, **options)
+
     async def read_queued(self, connection: Any, command_name: Any, **options: Any) -> Any:
-        """Return the next response, which comes before that of EXEC."""
+        """Return the response to the next queued command."""
         self._unread -= 1
         return await super().parse_response(connection, command_name, **options)
 
@@ -124,7 +129,7 @@ class AsyncPipelineMixin(PipelineBase):
                 await connection.disconnect()
             raise
         finally:
-            self._unread = 0
+            self._opens, self._unread = False, 0
 
 
 class AsyncPubSubMixin(PubSubBase):

@@ -83,20 +83,22 @@ class PipelineBase(LibraryPipeline):
     `_conflict` is the library's WatchError. `_sent` calls a function of the library that sends. After an error that
     needs a new connection, `_sent` disconnects. For asyncio it returns an awaitable.
 
-    `_unread` is the number of responses of a transaction that are still to be read before that of EXEC. `read_queued`
-    reads them; its name in a traceback shows that nothing was executed (`forbear.exchange.redis.phase`).
+    `_unread` is the number of responses of a transaction that are still to be read before that of EXEC, and `_opens` is
+    true until that of MULTI was read. `read_multi` and `read_queued` read them; their names in a traceback show whether
+    anything may have been executed (`forbear.exchange.redis.phase`).
     """
 
     _conflict: ClassVar[type[Exception]]
     _sent: Callable[..., Any]
     _unread = 0
+    _opens = False
 
     def __init__(self, *args: Any, settings: RedisSettings = ONCE, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.state = PipelineState(settings, self._conflict)
 
     def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> Any:
-        self._unread = 1 + sum(_EMPTY not in options for _, options in commands)  # MULTI, and the queued commands
+        self._opens, self._unread = True, sum(_EMPTY not in options for _, options in commands)
         return self._sent(super()._execute_transaction, connection, commands, raise_on_error)
 
     def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: bool) -> Any:

@@ -102,11 +102,16 @@ class PipelineMixin(PipelineBase):
             raise
 
     def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
-        read = self.read_queued if self._unread else super().parse_response
+        read = self.read_multi if self._opens else self.read_queued if self._unread else super().parse_response
         return read(connection, command_name, **options)
 
+    def read_multi(self, connection: Any, command_name: Any, **options: Any) -> Any:
+        """Return the response to MULTI. If it is refused, the server executes at once what follows."""
+        self._opens = False
+        return super().parse_response(connection, command_name, **options)
+
     def read_queued(self, connection: Any, command_name: Any, **options: Any) -> Any:
-        """Return the next response, which comes before that of EXEC."""
+        """Return the response to the next queued command."""
         self._unread -= 1
         return super().parse_response(connection, command_name, **options)
 
@@ -120,7 +125,7 @@ class PipelineMixin(PipelineBase):
                 connection.disconnect()
             raise
         finally:
-            self._unread = 0
+            self._opens, self._unread = False, 0
 
 
 class PubSubMixin(PubSubBase):

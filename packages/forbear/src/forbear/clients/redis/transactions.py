@@ -17,14 +17,14 @@ from forbear.exchange.redis.pipelines import PipelineState, is_open
 from forbear.exchange.redis.verdicts import needs_new_connection
 from forbear.services.redis.errors import BEGIN_AGAIN
 
-_BEFORE_EXEC = ("MULTI", "_")
+_MULTI, _QUEUED = "MULTI", "_"
 """The names under which the library reads the responses to MULTI and to queued commands."""
 
 
 class QueuedReader:
-    """A node of a transaction, which reads the responses before that of EXEC by a function of a name of their own.
+    """A node of a transaction, which reads the responses before that of EXEC by functions of names of their own.
 
-    `forbear.exchange.redis.phase` finds that name in tracebacks: nothing was executed then.
+    `forbear.exchange.redis.phase` finds these names in tracebacks.
     """
 
     def __init__(self, node: Any) -> None:
@@ -34,11 +34,16 @@ class QueuedReader:
         return getattr(self._node, name)
 
     def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
-        read = self.read_queued if command_name in _BEFORE_EXEC else self._node.parse_response
+        known: Any = {_MULTI: self.read_multi, _QUEUED: self.read_queued}
+        read = known.get(command_name, self._node.parse_response)
         return read(connection, command_name, **options)
 
+    def read_multi(self, connection: Any, command_name: Any, **options: Any) -> Any:
+        """Return the response to MULTI. If it is refused, the server executes at once what follows."""
+        return self._node.parse_response(connection, command_name, **options)
+
     def read_queued(self, connection: Any, command_name: Any, **options: Any) -> Any:
-        """Return the next response, which comes before that of EXEC."""
+        """Return the response to the next queued command."""
         return self._node.parse_response(connection, command_name, **options)
 
 

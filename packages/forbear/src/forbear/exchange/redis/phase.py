@@ -17,7 +17,9 @@ from forbear.run.runtime import AttemptTimeout
 _CONNECTING = ("connect", "connect_check_health", "check_health")
 _READING = ("parse_response", "read_response")
 READS_QUEUED = "read_queued"
-"""The name of our functions that read the responses before that of EXEC: to MULTI and to queued commands."""
+"""The name of our functions that read the responses to queued commands, before that of EXEC."""
+READS_MULTI = "read_multi"
+"""The name of our functions that read the response to MULTI."""
 
 _CLEANUP = ("connect", "initialize", "release", "reset")
 
@@ -86,11 +88,16 @@ def _package(frame: FrameType) -> str:
 
 
 def is_read_before_exec(error: BaseException) -> bool:
-    """Return whether an error was raised while our pipeline read a response before that of EXEC: nothing was executed.
+    """Return whether an error is the response to a queued command, and read by our pipeline: nothing was executed.
 
     An error response among those of EXEC, which a script may have caused, is read with the response to EXEC.
     """
     return any(frame.f_code.co_name == READS_QUEUED for frame in frames_of(error))
+
+
+def is_of_multi(error: BaseException) -> bool:
+    """Return whether an error is the response to MULTI: what follows was then executed at once, or refused."""
+    return any(frame.f_code.co_name == READS_MULTI for frame in frames_of(error))
 
 
 def _phase(path: Iterable[FrameType]) -> Phase:

@@ -14,6 +14,7 @@ from forbear.exchange.redis.phase import (
     Phase,
     decisive,
     find_context,
+    is_of_multi,
     is_read_before_exec,
     is_unreadable,
     phase_of,
@@ -52,7 +53,9 @@ def verdict_of(error: BaseException, work: SentCommands) -> Verdict:
     if verdict.kind is Kind.NOT_EXECUTED:
         # A script may answer with any error after it wrote. Before EXEC, and if EXEC was refused, none was executed.
         refused = _is_aborted(first) or is_read_before_exec(first)
-        if work.scripted and phase_of(first) is not Phase.BEFORE and not refused:
+        if (work.scripted and phase_of(first) is not Phase.BEFORE and not refused) or (
+            is_of_multi(first) and not _is_aborted(first)
+        ):
             return verdict.replace(kind=Kind.TRANSIENT)
         if work.watched:
             return CONFLICT
@@ -120,7 +123,7 @@ def _verdict_of_one(error: BaseException, work: SentCommands) -> Verdict:
         return NOT_EXECUTED if work.atomic else TRANSIENT
     if is_unreadable(error):
         return TRANSIENT
-    if verdict.throttled:
+    if verdict.throttled and work.atomic:
         return verdict  # too many clients: the server refused the connection and closed it
     return TRANSIENT if verdict.kind is Kind.NOT_EXECUTED and phase is Phase.AFTER else verdict
 
