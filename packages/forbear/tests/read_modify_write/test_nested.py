@@ -21,6 +21,7 @@ from forbear_testkit.read_modify_write.store import (
     late,
     lost,
     mine,
+    modify,
     overtaken,
 )
 
@@ -154,6 +155,29 @@ def test_an_update_within_an_update(drive: Driver) -> None:
     assert (store.reads, store.writes, store.applied) == (2, 2, 1)
     assert outcome.report is not None
     assert (len(outcome.report.attempts), outcome.report.maybe_done) == (2, True)
+
+
+def test_a_policy_around_an_update_keeps_its_doubt() -> None:
+    """The report on the write, which must not be repeated, stops that policy, and does not hide the doubt."""
+    store = Store(writes=(lost(),))
+
+    def change() -> Doc:
+        return update(
+            read=store.read,
+            modify=modify,
+            write=UNSAFE(store.write),
+            conflict=is_conflict,
+            mine=mine,
+            policy=POLICY.with_attempts(1),
+        )
+
+    with virtual_time(), pytest.raises(Down) as caught:
+        retry(on=Down, attempts=3).call(change)
+    assert (store.writes, store.applied) == (1, 1)
+    result = report(caught.value)
+    assert result is not None
+    assert result.maybe_done
+    assert "may have worked" in caught.value.__notes__[0]
 
 
 @every_driver

@@ -97,11 +97,19 @@ def inherit(error: BaseException, run: "RunState") -> None:
         return
     shown = _harm_in(error, run)
     if shown is not None:
-        carry(error, shown)
+        carry(error, _with_doubt(shown, error, run))
         return
     hidden = harm_within(run) or _harm_in(error, run, behind=True)
     if hidden is not None:
-        attach(error, hidden)
+        attach(error, _with_doubt(hidden, error, run))
+
+
+def _with_doubt(harm: "Report", error: BaseException, run: "RunState") -> "Report":
+    """Return the report `harm`, with `maybe_done` if the report that it replaces on `error` has that."""
+    own = report_on(error)
+    if own is None or harm.maybe_done or not own.maybe_done or not _is_within(error, own, run):
+        return harm
+    return harm.replace(maybe_done=True, origin=harm.origin)
 
 
 def harm_within(run: "RunState") -> "Report | None":
