@@ -242,6 +242,11 @@ def _send_kubernetes(url: str, library: Any) -> None:
     library.CoreV1Api(library.ApiClient(configuration)).create_namespace({})
 
 
+def _send_pymongo(url: str, pymongo: Any) -> None:
+    with pymongo.MongoClient(f"mongodb{url[4:]}", serverSelectionTimeoutMS=1000) as client:
+        client.a.a.insert_one({})
+
+
 def _send_pika(url: str, pika: Any) -> None:
     pika.BlockingConnection(pika.URLParameters(f"amqp{url[4:]}"))
 
@@ -304,11 +309,7 @@ _SENDERS: dict[str, tuple[str, str, _Send]] = {
         "POST",
         lambda url, it: it.OpenSearch(url, max_retries=0).index(index="a", body={}),
     ),
-    "pymongo": (
-        "pymongo",
-        "pymongo.insert_one",
-        lambda url, it: it.MongoClient(f"mongodb{url[4:]}", serverSelectionTimeoutMS=1000).a.a.insert_one({}),
-    ),
+    "pymongo": ("pymongo", "pymongo.insert_one", _send_pymongo),
     "kafka-python": ("kafka", "kafka.Produce", _send_kafka),
     "pika": ("pika", "pika._create_connection", _send_pika),
 }
