@@ -1,4 +1,4 @@
-"""The table for commands, calls of AWS, RPCs and SQL: how often a server executes what a function sends."""
+"""The table for commands, calls of AWS and SQL: how often a server executes what a function sends."""
 
 import sqlite3
 import warnings
@@ -27,8 +27,6 @@ from forbear.judges.functions import row_of
 from forbear.testing import virtual_time
 from forbear.testing.proxy import Proxy
 from forbear.testing.valkey import valkey_server
-from forbear_testkit.clients.google import protos
-from forbear_testkit.clients.google.rpc_server import running
 from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.evidence.forms import FORMS, run_async
 
@@ -232,36 +230,6 @@ def test_calls_of_aws(name: str) -> None:
         assert len(wire.seen) == (3 if repeated else 1)
     if not repeated:
         assert text_of(caught.value).startswith(service)
-
-
-def test_rpcs() -> None:
-    """An RPC that nobody knows is executed once, unless the user vouches for it; known ones are repeated."""
-    import grpc
-
-    protos.load()
-
-    def say(channel: Any, name: str) -> object:
-        return channel.unary_unary(name)(b"", timeout=5)
-
-    with running() as server, grpc.insecure_channel(server.target) as channel, virtual_time():
-        for name, safe, executed in (
-            ("/t.T/Say", (), 1),
-            ("/t.T/Say", "/t.U/*", 1),
-            *(("/t.T/Say", name, 2) for name in ("t.T/Say", "/t.T/Say", "/t.T/*")),
-            ("/google.iam.admin.v1.IAM/GetServiceAccount", (), 2),
-            ("/shop.v1.Orders/Cancel", (), 2),  # by its annotation
-        ):
-            server.calls.clear()
-            server.fates.clear()
-            server.fail(grpc.StatusCode.UNAVAILABLE)
-            policy = POLICY.with_changes(safe=safe)
-            if executed == 1:
-                with pytest.raises(grpc.RpcError) as caught:
-                    policy.call(say, channel, name)
-                assert "t.T/Say" in text_of(caught.value)
-            else:
-                policy.call(say, channel, name)
-            assert len(server.calls) == executed
 
 
 def test_sqlite_that_is_locked(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _DECISIVE = ("background", "container", "conversation", "extra_body", "mcp_servers", "tools")
 """The parameters that decide whether a request has effects."""
+_MOST_WRAPPERS = 10
 
 
 def read_operation(look: Look, trace: "TracebackType") -> None:
@@ -145,10 +146,26 @@ def read_answered(look: Look, error: BaseException, operation: object) -> None:
 
 
 def read_rpc(look: Look, trace: "TracebackType") -> None:
-    """Read the call of a multicallable."""
+    """Read the call of a multicallable, or of one with interceptors, within which the real one is called."""
     names = look.names(trace)
     method = get_own(names["self"], "_method")
     _add_rpc(look, id(trace.tb_frame), method, names.get("request"))
+
+
+def read_rpc_wrapped(look: Look, trace: "TracebackType") -> None:
+    """Read the call of a generated client for asyncio: the functions that it wraps lead to the multicallable."""
+    names = look.names(trace)
+    function, args = names.get("wrapped_func"), names.get("args")
+    for _ in range(_MOST_WRAPPERS):
+        method = get_own(function, "_method")
+        if method is not None:
+            _add_rpc(look, id(trace.tb_frame), method, args[0] if type(args) is tuple and args else None)
+            return
+        function = get_own(function, "__wrapped__")
+
+
+def read_rpc_part(look: Look, trace: "TracebackType") -> None:
+    """Read nothing: the traceback of the error within begins at this frame."""
 
 
 def read_rpc_ended(look: Look, error: BaseException, state: object) -> None:
@@ -187,6 +204,8 @@ def _add_rpc(look: Look, key: int, method: object, request: object) -> None:
         method = method.decode("ascii", "replace")
     if type(method) is str and method:
         name = method.removeprefix("/")
-        look.add(key, Sent("grpc", "grpc", name, GrpcCall(name, request)))
+        around = look.sent[look.current].subject if look.current is not None else None
+        if not (isinstance(around, GrpcCall) and around.method == name and around.message is request):
+            look.add(key, Sent("grpc", "grpc", name, GrpcCall(name, request)))
     elif not look.is_within("grpc"):
         look.add(key, Sent("grpc", "grpc", "", unread="grpc does not keep the name of the RPC"))
