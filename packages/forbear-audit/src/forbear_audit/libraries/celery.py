@@ -21,8 +21,8 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
     if not of_app and not from_package(dotted, "celery", "shared_task"):
         return
     options = call if call is not None else ast.copy_location(ast.Call(func=made, args=[], keywords=[]), made)
-    setting = f"{module.local_name(made.value)}.conf.task_acks_late" if isinstance(made, ast.Attribute) else ""
-    policy = _read_options(module, options, late=of_app and sets_constant(module, setting, value=True))
+    late = of_app and app is not None and isinstance(made, ast.Attribute) and _acks_late(module, app, made.value)
+    policy = _read_options(module, options, late=late)
     if policy is not None:
         yield policy, options, RepeatedCode(function.body, function)
     for node in walk_inside(function.body):
@@ -30,6 +30,13 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
             for task in _read_handler(module, function, node, call):
                 if task[0].limits.attempts != 1:
                     yield task
+
+
+def _acks_late(module: Module, app: ast.expr, name: ast.expr) -> bool:
+    """Return whether the settings of an app let its tasks be executed again by another worker."""
+    home = module.home_of(app)
+    names = [one for (_, one), values in home.assigned.items() if app in values] or [module.local_name(name)]
+    return any(sets_constant(home, f".{one.lstrip('.')}.conf.task_acks_late", value=True) for one in names)
 
 
 def read_class(module: Module, owner: ast.ClassDef) -> Iterator[Task]:
@@ -85,7 +92,8 @@ def _read_handler(
         most = keyword(call, "max_retries") or (keyword(options, "max_retries") if options is not None else None)
         errors = RetriedErrors(names, handler.type or handler)
         policy = RetryPolicy("celery", _read_limits(module, most), _read_countdown(module, call), errors)
-        yield policy, call, RepeatedCode(attempt.body if isinstance(attempt, ast.Try) else [], function)
+        before = [s for s in function.body if s.lineno < attempt.lineno] if isinstance(attempt, ast.Try) else []
+        yield policy, call, RepeatedCode([*before, *attempt.body] if isinstance(attempt, ast.Try) else [], function)
 
 
 def _read_countdown(module: Module, call: ast.Call) -> Waits:

@@ -6,9 +6,9 @@ from forbear import services
 from forbear.adapters import Request
 from forbear.services import redis as redis_service
 from forbear_audit.libraries import sdks, sql
-from forbear_audit.libraries.http import annotation
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.scopes import from_package, keyword
+from forbear_audit.reading.syntax import calls_in
 
 STORAGE = {
     "upload_from_string": ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=x"),
@@ -42,6 +42,7 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
     return (
         _storage(module, call)
         or redis_command(module, call)
+        or _find_pipeline(module, call, region)
         or _find_unsafe_update(module, call)
         or sql.find_unsafe_model(module, call, region)
         or sdks.find_unsafe_call(module, call, region)
@@ -105,7 +106,19 @@ def _is_redis(module: Module, owner: ast.expr) -> bool:
     if redis_client(module, owner) is not None:
         return True
     value = module.value(owner)
-    return isinstance(value, ast.Name) and _names_redis(annotation(module, value))
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "pipeline":
+        return _is_redis(module, value.func.value)
+    return value is not None and _names_redis(module.type_name(value))
+
+
+def _find_pipeline(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:
+    """Return the first command of a pipeline that may not be executed twice, where the pipeline is executed."""
+    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
+    if call.func.attr != "execute" or not _is_redis(module, call.func.value):
+        return None
+    owner = ast.unparse(call.func.value)
+    filled = (c for c in calls_in(region) if isinstance(c.func, ast.Attribute) and ast.unparse(c.func.value) == owner)
+    return next((known for known in (redis_command(module, c) for c in filled) if known is not None), None)
 
 
 def _names_redis(dotted: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from forbear_audit.libraries.errors import error_names, join_names, names_of_predicate
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.retry_use import Limits, RetriedErrors, RetryPolicy, Wait, Waits, bounds, grows_to, seconds
+from forbear_audit.reading.retry_use import Limits, RetriedErrors, RetryPolicy, Wait, Waits, grows_to, seconds
 from forbear_audit.reading.scopes import from_package, keyword
 
 ALL = ("Exception",)
@@ -88,9 +88,7 @@ def _tenacity_waits(module: Module, wait: ast.expr | None, attempts: float | Non
             longest = grows_to(seconds(module.constant(first), 1), base, attempts)
         return Waits("growing", bool(names & {*_EXPONENTIAL[1:], "wait_random"}), longest, wait)
     if names & {"wait_fixed", "wait_random"} and "wait_chain" not in names:
-        low, high = bounds(module, wait)
-        kind: Wait = "unknown" if high > 2 * low else "fixed"
-        return Waits(kind, "wait_random" in names, node=wait)
+        return Waits("fixed", "wait_random" in names, node=wait)
     return Waits(node=wait)
 
 

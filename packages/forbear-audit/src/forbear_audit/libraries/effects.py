@@ -7,11 +7,13 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from forbear_audit.libraries import clients, http, keys, sql
+from forbear_audit.libraries import clients, http, keys, sdks, sql
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.scopes import from_package, keyword, walk_inside
 from forbear_audit.reading.syntax import calls_in, calls_method
 
+_DEEPEST = 3  # functions within functions
+_MOST_READ = 100  # functions behind one retry
 _RUNS = ("run", "check_call", "check_output", "call")
 
 
@@ -36,38 +38,47 @@ def effects(
     region: list[ast.stmt],
     handlers: Iterable[ast.AST] = (),
     *,
-    deep: bool = True,
     repeated: list[ast.stmt] | None = None,
+    path: tuple[ast.AST, ...] = (),
+    read: list[ast.AST] | None = None,
 ) -> Iterator[UnsafeCall]:
     """Yield the calls of `region` that are not safe to repeat, and those of functions that the region calls.
 
-    `handlers` is code that runs after a failure: a rollback there undoes what SQL did. Without `deep` the functions
-    that the region calls are not read. `repeated` is all that an attempt executes, by default `region`. A call in
-    another function is reported at its caller.
+    `handlers` is code that runs after a failure: a rollback there undoes what SQL did. `repeated` is all that an
+    attempt executes, by default `region`. A call in another function is reported at its caller. `path` has the
+    functions that led here, `read` all that were read.
     """
-    repeated = region if repeated is None else repeated
+    repeated, read = region if repeated is None else repeated, [] if read is None else read
     for node in calls_in(region):
         effect = _judge(module, node, repeated, handlers)
         if effect is not None:
-            yield replace(effect, key=keys.find_fresh_key(module, node, repeated))
-        elif deep:
-            home, function = module.resolve_call(node)
-            if function is not None:
-                for inner in effects(home, function.body, deep=False):
-                    text = f"{inner.text} in {function.name}()"
-                    yield replace(inner, node=node, text=text, key=node if inner.key is not None else None)
-                    break
+            yield replace(effect, key=effect.key or keys.find_fresh_key(module, node, repeated))
+            continue
+        home, function = module.resolve_behaviour(node)
+        if function is None or function in path or len(path) >= _DEEPEST or len(read) >= _MOST_READ:
+            continue
+        read.append(function)
+        with home.bound(function, node, module):
+            within = effects(
+                home, function.body, repeated=[*repeated, *function.body], path=(*path, function), read=read
+            )
+            inner = next(within, None)
+        if inner is not None:
+            text = inner.text if " in " in inner.text else f"{inner.text} in {function.name}()"
+            yield replace(inner, node=node, text=text, key=node if inner.key is not None else None)
 
 
 def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Iterable[ast.AST]) -> UnsafeCall | None:
+    call = module.whole(call)
     request = http.request_of(module, call)
     if request is not None:
         why = http.find_unsafe_request(module, request, region)
         url = request.url or ""
         url = url[1:] if url.startswith("x/") else url  # a base that cannot be read is left out
         seen = http.shows_purpose(module, request)
-        return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen) if why else None
-    known = clients.find_unsafe_call(module, call, region)
+        key = keys.find_fresh(module, request.place, region) if request.method == "PUT" and request.place else None
+        return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen, key) if why else None
+    known = sdks.find_adding(module, call) or clients.find_unsafe_call(module, call, region)
     if known is not None:
         return UnsafeCall(call, *known, "network")
     statement = sql.find_unsafe_statement(module, call, region, handlers)

@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import ACCESS_ERRORS, CONFLICT_ERRORS, REFUSALS
+from forbear_audit.reading.patterns import ACCESS_ERRORS, CLIENT_PACKAGES, CONFLICT_ERRORS, REFUSALS
 
 _CONNECT: Final = frozenset({
     "httpx.ConnectError", "httpx.ConnectTimeout", "httpx.PoolTimeout", "requests.ConnectTimeout",
     "requests.exceptions.ConnectTimeout", "aiohttp.ClientConnectorError", "aiohttp.ClientConnectorDNSError",
     "aiohttp.ConnectionTimeoutError", "urllib3.exceptions.NewConnectionError", "urllib3.exceptions.ConnectTimeoutError",
     "ConnectionRefusedError", "socket.gaierror", "botocore.exceptions.EndpointConnectionError",
-    "botocore.exceptions.ConnectTimeoutError", "redis.exceptions.BusyLoadingError",
+    "botocore.exceptions.ConnectTimeoutError", "redis.exceptions.BusyLoadingError", "redis.WatchError",
+    "redis.exceptions.WatchError",
 })  # fmt: skip
 """The errors that prove that no request was sent, or that the server refused it."""
 
@@ -28,14 +29,6 @@ _DOUBTFUL: Final = frozenset({
     "subprocess.SubprocessError", "forbear.transient", "celery.WorkerLost",
 })  # fmt: skip
 """The errors of Python and of forbear that leave open whether a call was executed."""
-
-_CLIENTS: Final = frozenset({
-    "requests", "httpx", "httpx2", "aiohttp", "urllib3", "urllib", "http", "redis", "valkey", "botocore", "google",
-    "psycopg", "psycopg2", "asyncpg", "sqlite3", "sqlalchemy", "pymysql", "MySQLdb", "django", "smtplib", "stripe",
-    "openai", "anthropic", "grpc", "niquests", "tenacity", "aiosmtplib", "pymongo", "kafka", "aiokafka", "twilio",
-    "slack_sdk",
-})  # fmt: skip
-"""The packages whose errors leave that open, unless a name above says otherwise."""
 
 _HOPELESS_BUILTINS: Final = frozenset({
     "KeyError", "IndexError", "AttributeError", "TypeError", "NameError", "NotImplementedError", "ImportError",
@@ -65,45 +58,23 @@ INTERRUPTS: Final = frozenset({
 
 def error_names(module: Module, expr: ast.expr | None) -> tuple[str, ...] | None:
     """Return the dotted names of an error type or of a tuple of them, None if they cannot be read."""
-    if isinstance(expr, ast.Name):
-        expr = _default_of(module, expr) or expr
     expr = module.value(expr) if not (isinstance(expr, ast.Name) and module.name_of(expr).startswith(".")) else expr
+    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Add):
+        return join_names([error_names(module, side) for side in (expr.left, expr.right)])
     if isinstance(expr, (ast.Tuple, ast.List, ast.Set)):
-        names = [module.name_of(item) for item in expr.elts]
+        names = [
+            module.name_of(i)
+            for item in expr.elts
+            for i in (_open(module, item) if isinstance(item, ast.Starred) else [item])
+        ]
         return tuple(names) if all(names) else None
     name = module.name_of(expr)
     return (name,) if name else None
 
 
-def _default_of(module: Module, name: ast.Name) -> ast.expr | None:
-    """Return the default of the parameter that a name is, None if a call of this module passes another value."""
-    for function in module.ancestors(name):
-        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            continue
-        given = [*function.args.posonlyargs, *function.args.args]
-        defaults = dict(zip([one.arg for one in reversed(given)], reversed(function.args.defaults), strict=False))
-        defaults |= {
-            one.arg: value
-            for one, value in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
-            if value is not None
-        }
-        names = [one.arg for one in given]
-        if name.id in names or name.id in defaults:
-            most, keywords = module.keep(_find_passed_arguments).get(function.name, (0, frozenset[str]()))
-            is_passed = name.id in keywords or (name.id in names and names.index(name.id) < most)
-            return None if is_passed else defaults.get(name.id)
-    return None
-
-
-def _find_passed_arguments(module: Module) -> dict[str, tuple[int, frozenset[str]]]:
-    """Return what the calls of a module pass, by the last name of the function: most positions, and all keywords."""
-    found = dict[str, tuple[int, frozenset[str]]]()
-    for call in module.calls:
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        most, keywords = found.get(name, (0, frozenset[str]()))
-        new = {option.arg for option in call.keywords if option.arg is not None} - keywords
-        found[name] = max(most, len(call.args)), keywords | new if new else keywords
-    return found
+def _open(module: Module, item: ast.Starred) -> list[ast.expr]:
+    value = module.value(item.value)
+    return value.elts if isinstance(value, (ast.Tuple, ast.List)) else [item]
 
 
 def names_of_predicate(module: Module, expr: ast.expr | None) -> tuple[str, ...] | None:
@@ -156,7 +127,7 @@ def is_doubtful(name: str, kind: str) -> bool:
         return False
     if name == "webhook.Failed":
         return kind != "file"  # what could not be written is often why it failed
-    return name in _DOUBTFUL or ("." in name and name.partition(".")[0] in _CLIENTS)
+    return name in _DOUBTFUL or ("." in name and bool(CLIENT_PACKAGES.search(name)))
 
 
 def is_hopeless(name: str) -> bool:

@@ -1,6 +1,8 @@
 """Requests in code: their method and URL where they can be read, and whether they may be executed twice."""
 
 import ast
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -10,10 +12,12 @@ from forbear.verdicts import Safety
 from forbear_audit.libraries import keys
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import (
-    ACTING_FUNCTIONS,
+    ABSOLUTE_FUNCTIONS,
+    GENERAL_FUNCTIONS,
     HARMLESS_PATHS,
     HARMLESS_URL_NAMES,
     HTTP_CLIENTS,
+    MUTATIONS,
     PART_PARAMETERS,
     READING_CLASSES,
     READING_FUNCTIONS,
@@ -22,7 +26,7 @@ from forbear_audit.reading.patterns import (
     WORD_STARTS,
     WRITING_FUNCTIONS,
 )
-from forbear_audit.reading.scopes import keyword, parameters
+from forbear_audit.reading.scopes import keyword
 
 LIBRARIES = (
     "requests", "httpx", "httpx2", "aiohttp", "niquests", "urllib3", "aiohttp_retry", "google.auth.transport.requests",
@@ -35,6 +39,7 @@ _CLIENTS = (
 _VERBS = ("get", "post", "put", "patch", "delete", "head", "options")
 _OPTIONS = frozenset({"json", "data", "headers", "timeout", "files", "params", "content", "auth", "verify"})
 _DEEPEST = 5  # steps from a name to its value
+_MOST_CALLERS = 10  # of a function that sends any request
 
 
 @dataclass
@@ -86,10 +91,9 @@ def _is_client(module: Module, call: ast.Call) -> bool:
     value = module.value(owner)
     if isinstance(value, ast.Call) and _makes_client(module.name_of(value.func)):
         return True
-    if isinstance(value, ast.Name):
-        note = annotation(module, value)
-        if note:
-            return _makes_client(note)
+    note = module.type_name(value) if value is not None else ""
+    if note:
+        return _makes_client(note)
     name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
     if isinstance(owner, ast.Subscript):
         name = str(module.constant(owner.slice))
@@ -102,20 +106,6 @@ def _makes_client(dotted: str) -> bool:
     return name in _CLIENTS and any(package == lib or package.startswith(f"{lib}.") for lib in LIBRARIES)
 
 
-def annotation(module: Module, name: ast.Name) -> str:
-    """Return the dotted name of the annotation of a parameter, "" if it has none or is no parameter."""
-    function = module.function_of(name)
-    while function is not None:
-        for argument in parameters(function):
-            if argument.arg == name.id:
-                note = argument.annotation
-                if isinstance(note, ast.BinOp):
-                    note = note.left
-                return module.name_of(note) if note is not None else ""
-        function = module.function_of(function)
-    return ""
-
-
 def _url(module: Module, expr: ast.expr | None, depth: int = 0) -> str | None:
     expr = module.value(expr) if depth < _DEEPEST else None
     if isinstance(expr, ast.Constant) and isinstance(expr.value, str):
@@ -123,6 +113,14 @@ def _url(module: Module, expr: ast.expr | None, depth: int = 0) -> str | None:
     if isinstance(expr, ast.JoinedStr):
         inner = [v.value if isinstance(v, ast.FormattedValue) else v for v in expr.values]
         return "".join(_url(module, part, depth + 1) or "x" for part in inner)
+    if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr == "format":
+        text = _url(module, expr.func.value, depth + 1)
+        return None if text is None else re.sub(r"\{\w*\}", "x", text)
+    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mod):
+        text = _url(module, expr.left, depth + 1)
+        return None if text is None else re.sub(r"%(?:\(\w+\))?[sdr]", "x", text)
+    if isinstance(expr, ast.Call) and module.name_of(expr.func).endswith("urljoin") and len(expr.args) > 1:
+        return (_url(module, expr.args[0], depth + 1) or "x/") + (_url(module, expr.args[1], depth + 1) or "x")
     if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Add):
         return (_url(module, expr.left, depth + 1) or "x") + (_url(module, expr.right, depth + 1) or "x")
     return None
@@ -165,12 +163,30 @@ def shows_purpose(module: Module, request: CodeRequest) -> bool:
     if (request.url or "").strip("x/"):
         return True
     function = module.function_of(request.call)
-    return function is not None and bool(ACTING_FUNCTIONS.search(function.name.lower()))
+    if function is None or not is_general(function.name):
+        return function is not None
+    users = map(module.function_of, module.calls_of(function.name)[:_MOST_CALLERS])
+    return any(user is not None and not is_general(user.name) and not is_reading(user.name) for user in users)
+
+
+def is_general(name: str) -> bool:
+    """Return whether the name of a function does not say what it sends, such as `make_request`."""
+    return bool(GENERAL_FUNCTIONS.search(WORD_STARTS.sub("_", name).lower().strip("_")))
+
+
+def is_reading(name: str) -> bool:
+    """Return whether the name of a function says that it reads, computes, or sets a state."""
+    name = WORD_STARTS.sub("_", name).lower()
+    if ABSOLUTE_FUNCTIONS.search(name):
+        return True
+    return bool(READING_FUNCTIONS.search(name)) and not WRITING_FUNCTIONS.search(name)
 
 
 def _is_harmless(module: Module, request: CodeRequest) -> bool:
     """Return whether a request only reads, computes or logs in, as its URL or the function around it are named."""
     path = (request.url or "").partition("?")[0]
+    if path.rstrip("/").endswith("graphql"):
+        return not any(MUTATIONS.search(text) for text in _texts(module, request.call))
     if path and HARMLESS_PATHS.search(path):
         return True
     call = request.call
@@ -183,9 +199,18 @@ def _is_harmless(module: Module, request: CodeRequest) -> bool:
     if function is not None and TOKEN_READS.search(ast.unparse(function)):
         return True
     name = WORD_STARTS.sub("_", function.name).lower() if function is not None else ""
-    if READING_FUNCTIONS.search(name) and not WRITING_FUNCTIONS.search(name):
+    if is_reading(name):
         return True
     return owner is not None and bool(READING_CLASSES.search(owner.name)) and not WRITING_FUNCTIONS.search(name)
+
+
+def _texts(module: Module, call: ast.Call) -> Iterator[str]:
+    """Yield the constant texts that a request sends in its body."""
+    body = module.value(keyword(call, "json", "data", "content"))
+    for item in body.values if isinstance(body, ast.Dict) else [body]:
+        text = module.constant(item)
+        if isinstance(text, str):
+            yield text
 
 
 def _is_part(module: Module, call: ast.Call) -> bool:

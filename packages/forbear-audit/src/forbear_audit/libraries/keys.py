@@ -48,6 +48,10 @@ def _fields(module: Module, call: ast.Call, depth: int) -> Iterator[tuple[str, a
             yield option.arg, option.value
     for value in (*call.args, *(option.value for option in call.keywords)):
         yield from _items(module, value, depth)
+        made = module.value(value)
+        name = ast.unparse(made.func).rpartition(".")[2] if isinstance(made, ast.Call) else ""
+        if isinstance(made, ast.Call) and (name == "dict" or name[:1].isupper()):  # Order(id=...)
+            yield from ((option.arg, option.value) for option in made.keywords if option.arg)
 
 
 def _items(module: Module, expr: ast.expr | None, depth: int = 1) -> Iterator[tuple[str, ast.expr]]:
@@ -85,12 +89,24 @@ def find_fresh(module: Module, expr: ast.expr, region: list[ast.stmt], depth: in
             fresh = FRESH_VALUES.search(module.name_of(part.func)) or _makes_fresh(module, part, depth)
             if fresh and is_inside(module, part, region):
                 return part
+        elif isinstance(part, ast.Attribute) and depth < _DEEPEST:
+            made = module.value(part.value)
+            if isinstance(made, ast.Call) and is_inside(module, made, region) and _is_fresh_field(module, part):
+                return made
         elif isinstance(part, ast.Name) and depth < _DEEPEST:
             for value in module.values(part):
                 found = find_fresh(module, value, region, depth + 1)
                 if found is not None:
                     return found
     return None
+
+
+def _is_fresh_field(module: Module, attribute: ast.Attribute) -> bool:
+    """Return whether each object of a class has another value in an attribute, by the default of the class."""
+    owner = module.type_of(attribute.value)
+    home, field = owner[0].find_member(owner[1], attribute.attr) if owner is not None else (module, None)
+    calls = [node for node in ast.walk(field) if isinstance(node, ast.Call)] if isinstance(field, ast.expr) else []
+    return any(FRESH_VALUES.search(home.name_of(call.func)) for call in calls)
 
 
 def _makes_fresh(module: Module, call: ast.Call, depth: int) -> bool:

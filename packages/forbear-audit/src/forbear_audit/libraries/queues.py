@@ -32,6 +32,7 @@ _QUEUES = (
     _Queue("huey", ("task", "periodic_task"), "retries", 0),
     _Queue("prefect", ("task", "flow"), "retries", 0),
     _Queue("airflow", ("task",), "retries", 0, "retry_exponential_backoff"),
+    _Queue("dagster", ("op", "asset", "multi_asset"), "retry_policy", 0),
     _Queue("temporalio.activity", ("defn",), "", None, ""),
 )
 
@@ -44,13 +45,16 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
     maker = module.name_of(owner.func) if isinstance(owner, ast.Call) else ""
     name = dotted.rpartition(".")[2]
     known = [q for q in _QUEUES if name in q.names and any(from_package(one, q.package) for one in (dotted, maker))]
-    policies = [_read_queue(module, queue, call) for queue in known]
+    policies = [_read_queue(module, queue, _with_defaults(module, queue, call, made)) for queue in known]
     policies += [_read_rq(module, call)] if from_package(dotted, "rq", "job") and call is not None else []
     yield from ((policy, decorator, RepeatedCode(function.body, function)) for policy in policies if policy is not None)
 
 
 def _read_queue(module: Module, queue: _Queue, call: ast.Call | None) -> RetryPolicy | None:
     option = keyword(call, queue.option) if call is not None and queue.option else None
+    made = module.value(option)
+    if queue.package == "dagster":
+        return _read_dagster(module, made) if isinstance(made, ast.Call) else None
     count = queue.default if option is None else module.constant(option)
     if count == 0 or (call is not None and keyword(call, "max_age") is not None):
         return None
@@ -62,9 +66,51 @@ def _read_queue(module: Module, queue: _Queue, call: ast.Call | None) -> RetryPo
     return RetryPolicy(queue.package, limits, Waits("growing" if grows else "unknown" if kind else "fixed"), _ERRORS)
 
 
+def _read_dagster(module: Module, made: ast.Call) -> RetryPolicy:
+    most = keyword(made, "max_retries")
+    count = 1 if most is None else module.constant(most)
+    waits = Waits("fixed" if keyword(made, "backoff") is None else "growing")
+    return RetryPolicy("dagster", Limits(count + 1 if isinstance(count, int) else None), waits, _ERRORS)
+
+
+def _with_defaults(module: Module, queue: _Queue, call: ast.Call | None, made: ast.expr) -> ast.Call | None:
+    """Return the decorator of a task of Airflow with the defaults of its DAG, any other as it is."""
+    found = module.keep(_find_dag_defaults) if queue.package == "airflow" else []
+    if not found:
+        return call
+    own = call.keywords if call is not None else []
+    names = {option.arg for option in own}
+    return ast.copy_location(ast.Call(made, [], [*own, *(o for o in found if o.arg not in names)]), made)
+
+
+def _find_dag_defaults(module: Module) -> list[ast.keyword]:
+    """Return the `default_args` of the only DAG of a module."""
+    dags = [call for name in ("dag", "DAG") for call in module.calls_of(name)]
+    given = next((found for call in dags if (found := keyword(call, "default_args")) is not None), None)
+    if given is None:
+        return []
+    made = ast.copy_location(ast.Call(ast.Name("x"), [], [ast.keyword(None, given)]), given)
+    return [option for option in module.whole(made).keywords if option.arg]
+
+
+def _read_operators(module: Module) -> Iterator[Task]:
+    """Yield the retries of functions that operators of Airflow call."""
+    queue = next(queue for queue in _QUEUES if queue.package == "airflow")
+    for call in module.calls:
+        given = keyword(call, "python_callable")
+        if given is None or not from_package(module.name_of(call.func), "airflow"):
+            continue
+        policy = _read_queue(module, queue, _with_defaults(module, queue, call, call.func))
+        home, function = module.resolve_call(ast.copy_location(ast.Call(given, [], []), call))
+        if policy is not None and function is not None and home is module:
+            yield policy, call, RepeatedCode(function.body, function)
+
+
 def read_others(module: Module) -> Iterator[Task]:
     """Yield the retries of jobs of RQ, where they are enqueued, and of jobs of arq, where they raise `Retry`."""
     packages = {name.partition(".")[0] for name in module.imports.values()}
+    if "airflow" in packages:
+        yield from _read_operators(module)
     for call in module.calls if "rq" in packages else ():
         if isinstance(call.func, ast.Attribute) and call.func.attr in ("enqueue", "enqueue_at", "enqueue_in"):
             policy = _read_rq(module, call)

@@ -4,6 +4,7 @@
 """
 
 import ast
+import re
 from fnmatch import fnmatchcase
 from functools import cache
 from types import SimpleNamespace
@@ -13,10 +14,9 @@ import forbear
 from forbear.services.aws import RECOMMENDED, classify
 from forbear.verdicts import Safety
 from forbear_audit.libraries import keys
-from forbear_audit.libraries.http import annotation
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import ACTING_METHODS, HARMLESS_RPCS, NAMED_THINGS
-from forbear_audit.reading.scopes import from_package
+from forbear_audit.reading.scopes import from_package, keyword
 
 _ORIGINS = {
     "stripe": "https://api.stripe.com/v1", "twilio": "https://api.twilio.com", "slack_sdk": "https://slack.com/api",
@@ -27,10 +27,30 @@ _ORIGINS = {
     "jira": "https://api.atlassian.com", "azure": "https://management.azure.com", "discord": "https://discord.com/api",
     "telegram": "https://api.telegram.org", "pika": "amqp://", "kafka": "kafka://", "aiokafka": "kafka://",
     "confluent_kafka": "kafka://", "pymongo": "mongodb://", "motor": "mongodb://", "smtplib": "smtp://",
-    "aiosmtplib": "smtp://",
+    "aiosmtplib": "smtp://", "mlflow": "https://mlflow.invalid", "gspread": "https://sheets.googleapis.com",
+    "hubspot": "https://api.hubapi.com", "simple_salesforce": "https://salesforce.invalid", "pulsar": "pulsar://",
+    "nats": "nats://", "paho": "mqtt://", "aio_pika": "amqp://", "aiomqtt": "mqtt://", "wandb": "https://api.wandb.ai",
+    "atlassian": "https://api.atlassian.com", "zenpy": "https://zendesk.invalid", "plaid": "https://plaid.invalid",
+    "mailjet_rest": "https://api.mailjet.com", "pagerduty": "https://api.pagerduty.com", "firebase_admin": "https://fcm.invalid",
+    "telebot": "https://api.telegram.org", "tweepy": "https://api.twitter.com", "databricks": "https://databricks.invalid",
+    "kombu": "amqp://", "stomp": "stomp://", "boxsdk": "https://api.box.com", "asana": "https://asana.invalid",
+    "prefect": "https://prefect.invalid", "ccxt": "https://ccxt.invalid", "alpaca": "https://alpaca.invalid",
 }  # fmt: skip
 """The origins to which SDKs send their calls, by the package."""
 
+_ADDING = {
+    "to_sql": ("if_exists", "append"), "to_gbq": ("if_exists", "append"), "write_deltalake": ("mode", "append"),
+    "to_parquet": ("mode", "append"), "to_csv": ("mode", "a"), "append_row": ("", ""), "append_rows": ("", ""),
+    "insert_rows_json": ("row_ids", None), "insert_rows": ("", ""), "load_table_from_dataframe": ("job_id", None),
+    "load_table_from_json": ("job_id", None), "load_table_from_uri": ("job_id", None), "insert_df": ("", ""),
+    "load_table_from_file": ("job_id", None), "bulk": ("_id", None), "streaming_bulk": ("_id", None),
+    "async_bulk": ("_id", None), "index": ("id", None), "write_pandas": ("overwrite", None), "saveAsTable": ("", ""),
+    "insertInto": ("", ""), "jdbc": ("", ""), "save": ("", ""), "parquet": ("", ""),
+}  # fmt: skip
+"""The methods that add rows, with an option: its value by which they do, or None if they do without it."""
+
+_ON_SPARK = ("saveAsTable", "insertInto", "jdbc", "save", "parquet")
+_ON_ELASTIC = ("bulk", "streaming_bulk", "async_bulk", "index")
 _SENDS_MAIL = ("sendmail", "send_message")
 _STEPS = 6  # from a part to the object: client.db["x"].table
 _TWICE = "it may have been done before the failure, and would be done twice"
@@ -53,11 +73,37 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
     package = dotted.partition(".")[0]
     known = _ORIGINS.get(package)
     if from_package(dotted, "google.cloud") and not from_package(dotted, "google.cloud.storage"):
-        known = f"/google.cloud.{dotted.rpartition('.')[2].removesuffix('Client')}/{method}"
+        service = dotted.rpartition(".")[2].removesuffix("Client")
+        known = f"/google.cloud.{service}/{method}" if service and dotted.endswith("Client") else None
     key = keys.find_key(module, call) if known is not None else None
     if known is None or (key is not None and keys.find_fresh(module, key, region) is None) or _is_named(call, package):
         return None
     return None if _may_be_repeated(known, method) else (f"{package}: {method}()", _TWICE if key is None else keys.WHY)
+
+
+def find_adding(module: Module, call: ast.Call) -> tuple[str, str] | None:
+    """Return which method of a data library adds rows, and why it may not be executed twice; None for others."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name not in _ADDING:
+        return None
+    option, value = _ADDING[name]
+    text = ast.unparse(call)
+    if name in _ON_SPARK and not (name == "insertInto" or "mode('append')" in text):
+        return None
+    if name in _ON_ELASTIC:
+        known = module.name_of(call.func) if name != "index" else maker(module, getattr(call.func, "value", call.func))
+        passed = " ".join(ast.unparse(v) for item in call.args if (v := module.value(item)) is not None)
+        if known.partition(".")[0] not in ("elasticsearch", "opensearchpy") or "'_id'" in passed:
+            return None
+    given = keyword(call, option) if option else None
+    if value is not None and option and (given is None or module.constant(given) != value):
+        return None
+    if value is None and given is not None and module.constant(given) is not None:
+        return None
+    config = module.value(keyword(call, "job_config"))
+    if config is not None and re.search("WRITE_TRUNCATE|WRITE_EMPTY", ast.unparse(config)):
+        return None
+    return f"{name}()", "the rows may have been added before the failure, and would be added twice"
 
 
 def _is_named(call: ast.Call, package: str) -> bool:
@@ -81,11 +127,12 @@ def maker(module: Module, owner: ast.expr) -> str:
     """Return the name of the function whose call made what an expression is or is a part of; "" if it is unknown."""
     for _ in range(_STEPS):
         value = module.value(owner)
-        if isinstance(value, ast.Name):
-            return annotation(module, value)
+        note = module.type_name(value) if isinstance(value, (ast.Name, ast.Attribute)) else ""
+        if note or isinstance(value, ast.Name):
+            return note
         if isinstance(value, ast.Call):
             made = module.name_of(value.func)
-            if made and not made.startswith("."):
+            if made and not made.startswith(".") and not module.is_given(value.func):
                 return made
             value = value.func
         if not isinstance(value, (ast.Attribute, ast.Subscript)):
@@ -101,7 +148,7 @@ def aws_service(module: Module, owner: ast.expr) -> str | None:
         name = module.constant(client.args[0]) if client.args else None
         return name if isinstance(name, str) else ""
     value = module.value(owner)
-    note = annotation(module, value) if isinstance(value, ast.Name) else ""
+    note = module.type_name(value) if value is not None else ""
     package = note.partition(".")[0]
     return (
         package.partition("boto3_")[2].replace("_", "-") or None if package.startswith(("mypy_b", "types_b")) else None

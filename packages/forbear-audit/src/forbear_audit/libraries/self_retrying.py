@@ -1,6 +1,7 @@
 """The clients that retry by themselves, with their defaults and the switches that turn it off."""
 
 import ast
+import re
 from typing import cast
 
 from forbear_audit.libraries.clients import STORAGE, repeats_commands, uses
@@ -9,7 +10,41 @@ from forbear_audit.reading.modules import Module, sets_constant
 from forbear_audit.reading.patterns import READING_FUNCTIONS
 from forbear_audit.reading.scopes import from_package, keyword
 
-_MODELS = ("OpenAI", "AsyncOpenAI", "AzureOpenAI", "AsyncAzureOpenAI", "Anthropic", "AsyncAnthropic")
+_DEFAULTS: dict[str, tuple[str, str, tuple[object, ...], str]] = {
+    "openai": (r"OpenAI$", "max_retries", (0,), "makes up to 3 attempts"),
+    "anthropic": (r"Anthropic\w*$", "max_retries", (0,), "makes up to 3 attempts"),
+    "groq": (r"Groq$", "max_retries", (0,), "makes up to 3 attempts"),
+    "together": (r"Together$", "max_retries", (0,), "makes up to 3 attempts"),
+    "langchain_openai": (r"^(?:Azure)?(?:Chat)?OpenAI", "max_retries", (0,), "makes up to 3 attempts"),
+    "langchain_anthropic": (r"^ChatAnthropic", "max_retries", (0,), "makes up to 3 attempts"),
+    "stripe": (r"^StripeClient$", "max_network_retries", (0,), "makes up to 3 attempts"),
+    "slack_sdk": (r"WebClient$", "retry_handlers", ((),), "repeats lost connections once"),
+    "elasticsearch": (r"Elasticsearch$", "max_retries", (0,), "makes up to 4 attempts"),
+    "opensearchpy": (r"OpenSearch$", "max_retries", (0,), "makes up to 4 attempts"),
+    "kubernetes": (r"Api$", "", (), "makes up to 4 attempts by urllib3"),
+    "kubernetes_asyncio": (r"^$", "", (), ""),
+    "urllib3": (r"^(?:PoolManager|HTTPS?ConnectionPool)$", "retries", (0, False), "makes up to 4 attempts"),
+    "minio": (r"^Minio$", "http_client", (), "makes up to 6 attempts"),
+    "github": (r"^Github$", "retry", (0, None), "makes up to 11 attempts"),
+    "pymongo": (r"MongoClient$", "retryWrites", (False,), "repeats an operation once"),
+    "azure": (r"Client$", "retry_total", (0,), "makes up to 4 attempts"),
+    "redis": (r"^(?:Strict)?Redis$|^from_url$", "retry", (None,), "repeats commands"),
+    "valkey": (r"^Valkey$|^from_url$", "retry", (None,), "repeats commands"),
+}
+"""The clients that retry by default, by their package: their names, the option that turns it off, and what they do."""
+
+_ERRORS = {
+    "slack_sdk": ("urllib", "http", "aiohttp", "OSError", "ConnectionError", "ConnectionResetError"),
+    "kubernetes": ("urllib3",), "minio": ("urllib3",), "github": ("github", "requests"),
+    "langchain_openai": ("openai",), "elasticsearch": ("elasticsearch", "elastic_transport"),
+    "langchain_anthropic": ("anthropic",),
+}  # fmt: skip
+"""The packages and names of the errors with which such a client ends, where they are not of its own package."""
+
+
+def roots_of(package: str) -> tuple[str, ...]:
+    """Return where the errors come from with which a client of a package ends: packages, or builtins."""
+    return _ERRORS.get(package, (package,))
 
 
 def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
@@ -32,8 +67,6 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
     reads = READING_FUNCTIONS.search(call.func.attr) or call.func.attr.startswith(("access_", "publish"))
     if from_package(made, "google.cloud") and reads:  # these have a retry by default
         return None if off is not None and module.constant(off) is None else ("google", "the client retries this call")
-    if from_package(made, "azure") and made.endswith("Client.from_connection_string"):
-        return "azure", "the client makes up to 4 attempts"
     owner: ast.expr = call.func
     while isinstance(owner, (ast.Attribute, ast.Call)):
         owner = owner.value if isinstance(owner, ast.Attribute) else owner.func
@@ -45,7 +78,7 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
 
 def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
     value = module.value(owner)
-    if isinstance(value, ast.Name):
+    if isinstance(value, (ast.Name, ast.Attribute)):
         if aws_service(module, value) is not None:
             return "botocore", "botocore makes up to 5 attempts"
         return None
@@ -53,11 +86,11 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
         return None
     dotted = module.name_of(value.func)
     package, name = dotted.partition(".")[0], dotted.rpartition(".")[2]
-    if package in ("openai", "anthropic") and name in _MODELS:
-        limit = keyword(value, "max_retries")
-        count = 2 if limit is None else module.constant(limit)
-        many = count + 1 if isinstance(count, int) else "several"
-        return None if count == 0 else (package, f"{name} makes up to {many} attempts")
+    known = _DEFAULTS.get(package)
+    if known is not None and name == "from_connection_string":  # of a class of azure
+        name = dotted.rpartition(".")[0].rpartition(".")[2]
+    if known is not None and re.search(known[0], name):
+        return _read_default(module, value, package, name)
     client = boto_client(module, owner)
     if client is not None:
         text = _boto_retries(module, client)
@@ -65,11 +98,25 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
     if name in ("Session", "session", "Client", "AsyncClient"):
         text = _find_mounted(module, value)
         return (package, text) if text is not None else None
-    if package in ("redis", "valkey"):
-        return (package, "the client repeats commands") if repeats_commands(module, value) else None
     if from_package(dotted, "aiohttp_retry", "RetryClient"):
         return "aiohttp", "RetryClient of aiohttp-retry makes several attempts"
     return None
+
+
+def _read_default(module: Module, made: ast.Call, package: str, name: str) -> tuple[str, str] | None:
+    """Return what a client does that a call makes, None if an option turns it off."""
+    _, option, off, text = _DEFAULTS[package]
+    given = keyword(made, option)
+    count = module.constant(given) if given is not None else ...
+    if package in ("redis", "valkey"):  # since redis-py 6; its pools and URLs have no retry by default
+        is_pooled = name == "from_url" or keyword(made, "connection_pool") is not None
+        is_off = is_pooled if given is None else not repeats_commands(module, made)
+    else:
+        is_off = count in off or (option == "http_client" and given is not None)
+    if is_off:
+        return None
+    attempts = f"makes up to {count + 1} attempts" if isinstance(count, int) else text
+    return package, f"{name} {attempts}"
 
 
 def _boto_retries(module: Module, client: ast.Call) -> str | None:

@@ -1,15 +1,19 @@
 """Statements of SQL and objects of ORMs in code: whether they may be written twice, by the transaction around."""
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 
+from forbear_audit.libraries import sdks
 from forbear_audit.libraries.keys import is_inside
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import ADDING_UPDATES, CONNECTIONS, HARMLESS_INSERTS, INSERTS
+from forbear_audit.reading.patterns import ADDING_UPDATES, AUTOCOMMITS, CONNECTIONS, COPIES, HARMLESS_INSERTS, INSERTS
 from forbear_audit.reading.scopes import from_package, keyword
 from forbear_audit.reading.syntax import calls_method
 
 _RUNS = ("execute", "executemany", "exec_driver_sql", "fetch", "fetchval", "fetchrow")
+_BATCHES = ("execute_values", "execute_batch")
+_COPIES = ("copy_expert", "copy_from", "copy", "run", "query", "insert")
 _TRANSACTIONS = ("begin", "transaction", "atomic", "begin_nested")
 _ADDS = ("create", "acreate", "bulk_create", "abulk_create")
 _SAVES = ("save", "asave")
@@ -24,9 +28,15 @@ def find_unsafe_statement(
 
     A transaction that is rolled back after a failure undoes the statement. So does a rollback in `handlers`.
     """
-    if not (isinstance(call.func, ast.Attribute) and call.func.attr in _RUNS and call.args):
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name in _BATCHES:
+        text = _text(module, call.args[1]) if len(call.args) > 1 else None
+    elif isinstance(call.func, ast.Attribute) and name in (*_RUNS, *_COPIES) and call.args:
+        text = "INSERT INTO" if name == "copy_from" else _text(module, call.args[0])
+    else:
         return None
-    text = _text(module, call.args[0])
+    if text is not None and COPIES.search(text):
+        text = f"INSERT INTO {text.split()[1]}"
     if text is None or HARMLESS_INSERTS.search(text) or not (INSERTS.search(text) or ADDING_UPDATES.search(text)):
         return None
     if _is_in_transaction(module, call) or calls_method(handlers, "rollback"):
@@ -43,6 +53,10 @@ def _text(module: Module, expr: ast.expr) -> str | None:
     value = module.value(expr)
     if isinstance(value, ast.Call) and module.name_of(value.func).endswith("text") and value.args:
         value = module.value(value.args[0])
+    if isinstance(value, ast.Call) and isinstance(value.func, (ast.Name, ast.Attribute)):  # `insert(table).values(...)`
+        whole = ast.unparse(value)
+        added = re.search(r"(?:^|\.)insert\(", whole)
+        return f"INSERT INTO x {'ON CONFLICT' if 'on_conflict' in whole else ''}" if added else None
     if isinstance(value, ast.JoinedStr):
         return "".join(str(v.value) if isinstance(v, ast.Constant) else "x" for v in value.values)
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
@@ -64,8 +78,10 @@ def _is_in_transaction(module: Module, call: ast.Call) -> bool:
 
 
 def _is_autocommit(module: Module, call: ast.Call) -> bool:
-    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
-    owner = module.value(call.func.value)
+    first = call.func.value if isinstance(call.func, ast.Attribute) else call.args[0]
+    if AUTOCOMMITS.search(sdks.maker(module, first)):
+        return True
+    owner = module.value(first)
     while isinstance(owner, ast.Call) and isinstance(owner.func, ast.Attribute) and not keyword(owner, *_AUTOCOMMIT):
         inner = module.value(owner.func.value)  # of `engine.connect()`, `connection.cursor()`
         if not isinstance(inner, ast.Call):
@@ -97,8 +113,14 @@ def find_unsafe_model(module: Module, call: ast.Call, region: list[ast.stmt]) ->
             return f"{ast.unparse(made.func)}.{method}()", _WHY
         if method in ("update", "aupdate") and "objects" in ast.unparse(owner) and any(map(_adds, call.keywords)):
             return "an update of a column by itself", "it may have been done before the failure, and adds again"
-    is_session = packages & {"sqlalchemy", "sqlmodel", "flask_sqlalchemy"} and "session" in ast.unparse(owner).lower()
-    if is_session and method in ("add", "add_all") and calls_method(region, "commit"):
+    is_session = packages & {"sqlalchemy", "sqlmodel", "flask_sqlalchemy"} and (
+        "session" in ast.unparse(owner).lower() or sdks.maker(module, owner).endswith(("Session", "sessionmaker"))
+    )
+    if (
+        is_session
+        and method in ("add", "add_all", "bulk_save_objects", "bulk_insert_mappings")
+        and calls_method(region, "commit")
+    ):
         return f"{ast.unparse(owner)}.{method}()", "the commit may have worked, and a second row is added"
     return None
 

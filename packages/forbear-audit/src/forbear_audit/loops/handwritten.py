@@ -8,7 +8,7 @@ import ast
 from dataclasses import replace
 
 from forbear_audit.libraries.effects import effects
-from forbear_audit.libraries.errors import error_names
+from forbear_audit.libraries.errors import error_names, is_doubtful
 from forbear_audit.libraries.http import request_of
 from forbear_audit.loops.generators import find_generator, is_counting
 from forbear_audit.loops.limits import read_limits
@@ -24,10 +24,18 @@ from forbear_audit.loops.polling import differs, is_polling, is_service
 from forbear_audit.loops.statuses import FAILED
 from forbear_audit.loops.waits import read_waits, sleeps
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import CURES, METHODS_OF_RETRIES, NETWORK_ERRORS, RETRIES, TELLS
+from forbear_audit.reading.patterns import CURES, METHODS_OF_RETRIES, NETWORK_ERRORS, PROBES, RETRIES, TELLS
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.scopes import Loop, walk_inside
-from forbear_audit.reading.syntax import calls_in, functions_in, has, names_in, plain_names_in, statements_of_handlers
+from forbear_audit.reading.syntax import (
+    calls_in,
+    functions_in,
+    has,
+    names_in,
+    names_stored,
+    plain_names_in,
+    statements_of_handlers,
+)
 
 _MOST_TRIES = 50  # each is followed through the whole loop; no retry has more
 _STATES = (404, 409, 423, 425)  # a loop that repeats only these waits for a state
@@ -48,7 +56,7 @@ def read_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, RepeatedCode] | 
         if any(continues(module, loop, handler) for handler in node.handlers) and success_leaves(module, loop, node)
     ]
     if not attempts:
-        return _read_status_loop(module, loop)
+        return _read_status_loop(module, loop) or _read_result_loop(module, loop)
     for attempt in attempts:
         policy = _read_error_loop(module, loop, attempt)
         if policy is not None:
@@ -75,10 +83,66 @@ def _read_status_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, Repeated
     if set(statuses) <= set(_STATES) or not _is_same(module, loop, None, loop.body, ()):
         return None
     limits = read_limits(module, loop)
-    if limits.unbounded and (is_service(module, loop) or len(statuses) == len(FAILED)):
+    if limits.unbounded and (is_service(module, loop) or (len(statuses) == len(FAILED) and not _runs_program(loop))):
         return None  # a loop that repeats a 401 for ever waits for a 200
     policy = RetryPolicy("loop", limits, read_waits(module, loop, (), limits.attempts))
     return policy, RepeatedCode(loop.body, module.function_of(loop), loop, (), statuses)
+
+
+def _runs_program(loop: Loop) -> bool:
+    """Return whether a loop looks at how a program ended."""
+    return any(isinstance(node, ast.Attribute) and node.attr == "returncode" for node in walk_inside(loop.body))
+
+
+def _read_result_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, RepeatedCode] | None:
+    """Return the retry of a loop that calls a function until its result says that no error was swallowed."""
+    for statement in loop.body:
+        test = statement.test if isinstance(statement, ast.If) else None
+        value = statement.value if isinstance(statement, ast.Assign) else test
+        call = next(calls_in([value]), None) if value is not None else None
+        home, function = module.resolve_call(call) if isinstance(call, ast.Call) else (module, None)
+        names = _find_swallowed(home, function.body) if function is not None else ()
+        if not names or call is None:
+            continue
+        results = names_stored([statement]) or ({ast.unparse(call)} if test is not None else set[str]())
+        leaves = [n for n in loop.body if isinstance(n, ast.If) and may_leave(n.body) and _shows(n.test, results)]
+        awaited = loop.test if isinstance(loop, ast.While) else None
+        tested = isinstance(awaited, (ast.UnaryOp, ast.Compare)) and _shows(awaited, results, is_missing=True)
+        if not (leaves or tested) or is_polling(module, loop, None, ()) or differs(module, loop, None):
+            return None
+        limits = read_limits(module, loop)
+        if PROBES.search(ast.unparse(call.func)) or (limits.unbounded and is_service(module, loop)):
+            return None
+        policy = RetryPolicy("loop", limits, read_waits(module, loop, (), limits.attempts), RetriedErrors(names, call))
+        return policy, RepeatedCode(loop.body, module.function_of(loop), loop)
+    return None
+
+
+def _shows(test: ast.expr, results: set[str], *, is_missing: bool = False) -> bool:
+    """Return whether a test only says that there is a result, or that it `is_missing`."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            return is_missing and ast.unparse(inner) in results
+        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as operator], comparators=[ast.Constant(value=None)]):
+            return ast.unparse(left) in results and isinstance(operator, ast.Is) is is_missing
+        case _:
+            return not is_missing and ast.unparse(test) in results
+
+
+def _find_swallowed(home: Module, body: list[ast.stmt]) -> tuple[str, ...]:
+    """Return the errors of clients after which a function returns nothing, False or None."""
+    found: list[str] = []
+    for handler in (h for node in walk_inside(body) if isinstance(node, ast.Try) for h in node.handlers):
+        exits = [node for node in walk_inside(handler.body) if isinstance(node, (ast.Raise, ast.Return))]
+        kept = [
+            n
+            for n in exits
+            if isinstance(n, ast.Raise) or (n.value is not None and home.constant(n.value) not in (None, False))
+        ]
+        names = error_names(home, handler.type) or ()
+        if not kept and any(is_doubtful(name, "network") for name in names):
+            found += names
+    return tuple(found)
 
 
 def _is_same(
@@ -96,7 +160,7 @@ def _counts(module: Module, loop: Loop) -> bool:
         return True
     if isinstance(loop, ast.AsyncFor):
         return False
-    target = loop.target.id if isinstance(loop.target, ast.Name) and not isinstance(loop.iter, ast.Call) else ""
+    target = loop.target.id if isinstance(loop.target, ast.Name) else ""
     slept = bool(target) and any(target in plain_names_in(call) for call in sleeps(module, loop.body))
     return slept or is_counting(module, loop)
 
@@ -196,7 +260,10 @@ def _evidence(module: Module, loop: Loop, checked: list[ast.stmt], errors: tuple
     names = {n.id for n in walk_inside(statements_of_handlers(loop.body)) if isinstance(n, ast.Name)}
     if any(name in ("input", "next") for name in functions_in(checked)):
         return False
-    if any(NETWORK_ERRORS.search(name.rpartition(".")[2]) for name in errors):
+    if any(
+        NETWORK_ERRORS.search(name.rpartition(".")[2]) or ("." in name and is_doubtful(name, "network"))
+        for name in errors
+    ):
         return True
     if sleeps(module, loop.body) or RETRIES.search(head) or any(map(RETRIES.search, names)):
         return True

@@ -139,7 +139,8 @@ def _count_for_attempts(module: Module, loop: ast.For | ast.AsyncFor, counting: 
         numbers = [_number(module, item) for item in call.args]
         if 1 <= len(numbers) <= 2 and None not in numbers:
             ends = [number for number in numbers if number is not None]
-            return float(ends[-1] - (ends[0] if len(ends) == 2 else 0))
+            most = float(ends[-1] - (ends[0] if len(ends) == 2 else 0))
+            return None if most <= 1 and not isinstance(call.args[-1], ast.Constant) else most  # a default for none
     return None
 
 
@@ -191,7 +192,14 @@ def _tests_only_success(loop: ast.While) -> bool:
     names = names_in(loop.test)
     tried = [s for node in walk_inside(loop.body) if isinstance(node, ast.Try) for s in (*node.body, *node.orelse)]
     own = names_stored(tried) - names_stored(statements_of_handlers(loop.body))
-    return isinstance(loop.test, (ast.Name, ast.UnaryOp)) and bool(names) and names <= own
+    is_plain = all(isinstance(leaf, ast.Name) or _is_none(leaf) for leaf in operands(loop.test))
+    return is_plain and bool(names) and names <= own
+
+
+def _is_none(test: ast.expr) -> bool:
+    """Return whether a test says that there is no result yet: `result is None`, `done is False`."""
+    sides = test.comparators if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) else []
+    return bool(sides) and isinstance(sides[0], ast.Constant) and sides[0].value in (None, False)
 
 
 def _count_compared_attempts(module: Module, loop: Loop, counting: set[str]) -> float | None:

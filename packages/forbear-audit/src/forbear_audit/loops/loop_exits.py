@@ -2,13 +2,15 @@
 
 import ast
 from collections.abc import Iterable
+from typing import cast
 
 from forbear_audit.loops.paths import AGAIN, ON, Walk, is_exit, is_out
 from forbear_audit.loops.statuses import FAILED, GOOD, Status
 from forbear_audit.reading.modules import Module
+from forbear_audit.reading.names import is_none
 from forbear_audit.reading.patterns import WAITS
 from forbear_audit.reading.scopes import Loop, following, walk_inside
-from forbear_audit.reading.syntax import calls_method, functions_in, names_in
+from forbear_audit.reading.syntax import calls_method, functions_in, names_in, operands
 
 _RAISING = ("raise_for_status", "fail_json", "fail", "abort")
 """Methods that may raise."""
@@ -58,7 +60,13 @@ def statements_after(module: Module, loop: Loop, node: ast.AST) -> list[ast.stmt
 
 def statements_below(module: Module, loop: Loop) -> list[ast.stmt]:
     """Return the statements that run when the attempts are used up: the `else` of a loop, and what follows it."""
-    return [*loop.orelse, *following(module, loop)]
+    rest, node = [*loop.orelse], cast("ast.AST", loop)
+    while True:
+        after, around = following(module, node), module.parents[node]
+        rest += after
+        if after or not isinstance(around, (ast.With, ast.AsyncWith)):
+            return rest
+        node = around
 
 
 def failures(module: Module, loop: Loop, attempt: ast.Try) -> list[list[ast.stmt]]:
@@ -70,7 +78,7 @@ def failures(module: Module, loop: Loop, attempt: ast.Try) -> list[list[ast.stmt
 def success_leaves(module: Module, loop: Loop, attempt: ast.Try) -> bool:
     """Return whether an attempt without an error leaves the loop, while one with an error may not."""
     success = [*attempt.body, *attempt.orelse, *statements_after(module, loop, attempt)]
-    ends = [Walk(module, status, _flags(loop)).ways(success) for status in GOOD]
+    ends = [Walk(module, status, _flags(loop), awaited=_find_awaited(loop)).ways(success) for status in GOOD]
     leaving = [ways for ways in ends if any(map(is_out, ways)) and ON not in ways]
     if not leaving:
         return False
@@ -88,9 +96,16 @@ def find_repeated_statuses(module: Module, loop: Loop, statuses: Iterable[int] =
 
 def _may_repeat(module: Module, loop: Loop, body: list[ast.stmt], status: Status) -> bool:
     """Return whether a loop may make another round after this code and a response with this status."""
-    return not all(map(is_out, Walk(module, status, _flags(loop)).ways(body)))
+    return not all(map(is_out, Walk(module, status, _flags(loop), awaited=_find_awaited(loop)).ways(body)))
 
 
 def _flags(loop: Loop) -> frozenset[str]:
     """Return the names in the test of a `while`: a constant assigned to one of them is a way out."""
     return frozenset(names_in(loop.test)) if isinstance(loop, ast.While) else frozenset()
+
+
+def _find_awaited(loop: Loop) -> frozenset[str]:
+    """Return the names that the test of a `while` compares with None: a result that is assigned to one is a way out."""
+    leaves = [*operands(loop.test)] if isinstance(loop, ast.While) else []
+    tests = [leaf for leaf in leaves if isinstance(leaf, ast.Compare) and isinstance(leaf.ops[0], (ast.Is, ast.Eq))]
+    return frozenset(ast.unparse(test.left) for test in tests if is_none(test.comparators[0]))

@@ -56,8 +56,8 @@ def returned(module: Module, function: ast.AST, status: Status) -> set[bool | No
 class Walk:
     """All ways through statements after a response with `status`.
 
-    A constant that is assigned to one of `flags` leaves the loop. With `is_limit` the attempt is the last one: a test
-    for which it is true leaves the loop if it can, and does not repeat it.
+    A constant that is assigned to one of `flags` leaves the loop, and so does a result for one that is `awaited`. With
+    `is_limit` the attempt is the last one: a test for which it is true leaves the loop if it can, and repeats nothing.
     """
 
     module: Module
@@ -65,6 +65,7 @@ class Walk:
     flags: frozenset[str] = frozenset()
     is_limit: Callable[[ast.expr], bool] | None = None
     depth: int = 0
+    awaited: frozenset[str] = frozenset()
 
     def ways(self, body: list[ast.stmt]) -> set[str]:
         """Return how statements may end: ON, AGAIN (by `continue`), BREAK, RETURN, or "raise " with an error."""
@@ -90,6 +91,9 @@ class Walk:
                 return self._if(statement)
             case ast.With() | ast.AsyncWith():
                 return self.ways(statement.body)
+            case ast.While(test=ast.Constant(value=forever), body=body) if forever:
+                ways = self.ways(body)
+                return ways - {ON, AGAIN, BREAK} | ({ON} if BREAK in ways or ways <= {ON, AGAIN} else set[str]())
             case ast.For() | ast.AsyncFor() | ast.While():
                 return {ON} | self.ways(statement.body) - {AGAIN, BREAK}
             case ast.Try():
@@ -98,6 +102,8 @@ class Walk:
                 return self._call(call)
             case ast.Assign(targets=targets, value=ast.Constant(value=bool())) if self.flags:
                 return {BREAK} if self.flags & set(map(ast.unparse, targets)) else {ON}
+            case ast.Assign(targets=targets, value=(ast.Call() | ast.Await())) if self.awaited:
+                return {BREAK} if self.awaited & set(map(ast.unparse, targets)) else {ON}
             case _:
                 return {ON}
 
@@ -129,10 +135,16 @@ class Walk:
         home, function = self.module.resolve_call(call)
         if function is None or self.depth >= _DEEPEST:
             return {ON} if not _ends_by_name(call) else {_RAISE if "raise_" in ast.unparse(call.func) else RETURN}
-        if not any(isinstance(node, ast.Raise) for node in ast.walk(function)):
+        if function not in home.keep(_list_raising):
             return {ON}
         inner = Walk(home, self.status, depth=self.depth + 1).ways(function.body)
         return {way for way in inner if way.startswith(_RAISE)} | ({ON} if inner & {ON, RETURN} else set[str]())
+
+
+def _list_raising(module: Module) -> set[ast.AST]:
+    """Return the functions of a module that have a `raise`."""
+    raises = [node for node in module.parents if isinstance(node, ast.Raise)]
+    return {around for node in raises for around in module.ancestors(node)}
 
 
 def _catches(module: Module, handler: ast.ExceptHandler, name: str) -> bool:

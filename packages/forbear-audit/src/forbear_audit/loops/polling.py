@@ -5,6 +5,7 @@ import ast
 from forbear_audit.loops.loop_exits import failures, statements_after, statements_below
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import (
+    ACTING_METHODS,
     HEALTH_URLS,
     LEAVES_PROCESS,
     LOCAL,
@@ -19,7 +20,7 @@ from forbear_audit.reading.patterns import (
     SERVICES,
     WAITS_FOR_STATE,
 )
-from forbear_audit.reading.scopes import Loop, walk_inside
+from forbear_audit.reading.scopes import Loop, parameters, walk_inside
 from forbear_audit.reading.syntax import (
     calls_in,
     functions_in,
@@ -44,8 +45,9 @@ def is_polling(module: Module, loop: Loop, attempt: ast.Try | None, errors: tupl
     name = function.name if function is not None else ""
     if errors and all(map(NOT_YET_ERRORS.search, errors)):
         return True
-    if RETRIES.search(name):
-        return False
+    taken = {one.arg for one in parameters(function)} if function is not None and attempt is not None else set[str]()
+    if RETRIES.search(name) or any(call in taken for call in functions_in(attempt.body if attempt else [])):
+        return False  # it repeats what it gets
     if WAITS_FOR_STATE.search(name) or RECONNECTS.search(name):
         return True
     if attempt is None:
@@ -76,7 +78,10 @@ def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
         return True
     counted = _names_of_numbers(loop)
     assigns = [node for node in walk_inside(loop.body) if isinstance(node, ast.Assign)]
-    other = {t.id for node in assigns if _picks(node.value) for t in node.targets if isinstance(t, ast.Name)}
+    inner = [node for node in walk_inside(loop.body) if isinstance(node, Loop)]
+    drained = {id(node) for each in inner for node in walk_inside(each.body)}  # an attempt works on all of a queue
+    picked = [node for node in assigns if id(node) not in drained and _picks(node.value)]
+    other = {t.id for node in picked for t in node.targets if isinstance(t, ast.Name)}
     other = counted | {name for name in other | _names_carried_on(module, loop, attempt) if not _is_option(name)}
     for node in walk_inside(body):
         if isinstance(node, ast.Call) and not LOCAL.search(ast.unparse(node.func)):
@@ -169,9 +174,10 @@ def _looks_only(attempt: ast.Try, later: list[ast.stmt]) -> bool:
         dropped = first.value if not used & names_in(first.targets[0]) else None
     calls = [dropped, *(s.value for s in attempt.body[1:] if isinstance(s, ast.Expr) and not _checks_status(s))]
     calls = [call.value if isinstance(call, ast.Await) else call for call in calls]
-    return isinstance(calls[0], ast.Call) and any(
-        isinstance(call, ast.Call) and bool(PROBES.search(ast.unparse(call.func))) for call in calls
-    )
+    calls = [_drop_check(call) for call in calls]
+    names = [ast.unparse(call.func) for call in calls if isinstance(call, ast.Call)]
+    acts = any(ACTING_METHODS.search(name.rpartition(".")[2]) for name in names)
+    return isinstance(calls[0], ast.Call) and not acts and any(map(PROBES.search, names))
 
 
 def _waits_for_other(attempt: ast.Try) -> bool:
@@ -184,6 +190,15 @@ def _waits_for_other(attempt: ast.Try) -> bool:
     if first is None or not isinstance(first.func, ast.Attribute) or isinstance(first.func.value, ast.Call):
         return False
     return first.func.attr in ("wait", "result", "join", "get", "acquire", "communicate")
+
+
+def _drop_check(call: ast.expr | None) -> ast.expr | None:
+    """Return the request in `request(...).raise_for_status()`, else the call itself."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=inner, attr="raise_for_status")):
+            return inner
+        case _:
+            return call
 
 
 def _checks_status(statement: ast.stmt) -> bool:

@@ -74,6 +74,8 @@ def _compare(module: Module, left: ast.expr, operator: ast.cmpop, right: ast.exp
     """Return the value of one comparison; None if it is not about the status, or a side cannot be read."""
     if isinstance(operator, ast.In) and isinstance(left, ast.Constant) and isinstance(left.value, str):
         return _is_in_text(left.value, status)  # `"429" in str(error)`
+    if isinstance(right, ast.Constant) and right.value == 0 and ast.unparse(left).endswith("returncode"):
+        return (status is not None and status < HTTPStatus.BAD_REQUEST) is isinstance(operator, (ast.Is, ast.Eq))
     if isinstance(right, ast.Constant) and right.value is None and ast.unparse(left).endswith("response"):
         return (status is None) is isinstance(operator, (ast.Is, ast.Eq))
     if not (is_status(module, left) or is_status(module, right)) or _has_text(module, right):

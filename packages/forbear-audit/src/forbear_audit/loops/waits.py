@@ -9,7 +9,7 @@ from forbear_audit.loops.generators import find_generator, list_yielded
 from forbear_audit.loops.loop_exits import failures
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import CAPS, HEADER, RANDOM, STOPS, TELLS, WAITS
-from forbear_audit.reading.retry_use import RetryUse, Wait, Waits, bounds, grows_to
+from forbear_audit.reading.retry_use import RetryUse, Wait, Waits, grows_to
 from forbear_audit.reading.scopes import Loop, walk_inside
 from forbear_audit.reading.syntax import calls_in, functions_in, names_in, walk_assigned
 
@@ -41,7 +41,7 @@ def read_waits(module: Module, loop: Loop, tries: Sequence[ast.Try], attempts: f
     if not calls and made is not None and sleeps(made[0], made[1].body):
         return replace(read_waits(*made, (), attempts), node=None)
     if not calls:
-        return Waits("unknown" if _waits_elsewhere(module, loop, after_failure) else "none")
+        return _read_helper(module, loop, after_failure)
     waits = Waits(node=calls[0], reads_header=mentions_header([loop]))
     argument = calls[0].args[0] if calls[0].args else None
     if argument is None or len(calls) > 1 or mentions_header([argument]) or _is_within(module, loop, calls[0]):
@@ -81,14 +81,27 @@ def _classify(
         kind = "fixed"
     elif jitter and not changed:
         grows = any("**" in text for text in texts)
-        kind = "growing" if grows else "unknown" if _is_wide(module, argument) else "fixed"
+        kind = "growing" if grows else "fixed"
     return replace(waits, kind=kind, jitter=jitter)
 
 
-def _is_wide(module: Module, argument: ast.expr) -> bool:
-    """Return whether a wait is random by at least a half: `uniform(1, 3)`, or `5 * (0.5 + random())`."""
-    low, high = bounds(module, argument)
-    return high >= 2 * low and high > 0
+def _read_helper(module: Module, loop: Loop, after_failure: list[ast.stmt]) -> Waits:
+    """Return the waits of a loop without a sleep of its own, by a function of the package that it calls."""
+    changed = {ast.unparse(n) for n in walk_inside([loop]) if _is_stored(n)}
+    for call in calls_in(after_failure):
+        home, function = module.resolve_call(call)
+        slept = sleeps(home, function.body) if function is not None else []
+        if function is not None and len(slept) == 1 and slept[0].args and not names_in(call) & changed:
+            argument = slept[0].args[0]
+            texts = [ast.unparse(node) for node in (argument, *walk_assigned(function.body, argument))]
+            known = any(map(HEADER.search, texts)) or any("**" in text or "retr" in text for text in texts)
+            is_set = names_in(argument) & {ast.unparse(n) for n in walk_inside(function.body) if _is_stored(n)}
+            return Waits("unknown" if known or is_set else "fixed", node=call)
+    return Waits("unknown" if _waits_elsewhere(module, loop, after_failure) else "none")
+
+
+def _is_stored(node: ast.AST) -> bool:
+    return isinstance(getattr(node, "ctx", None), ast.Store)
 
 
 def _waits_elsewhere(module: Module, loop: Loop, after_failure: list[ast.stmt]) -> bool:

@@ -2,17 +2,31 @@
 
 import ast
 import operator as operators
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, cast
 
-from forbear_audit.reading.packages import Files
-from forbear_audit.reading.scopes import Function, Scopes, walk_inside
+from forbear_audit.reading.names import DEEPEST, choose_only, is_none
+from forbear_audit.reading.objects import Objects
+from forbear_audit.reading.patterns import NUMBER
+from forbear_audit.reading.scopes import (
+    Function,
+    defaults,
+    from_package,
+    has_unknown,
+    keyword,
+    parameters,
+    walk_inside,
+)
 
-_T = TypeVar("_T")
 _WIDEST = 1000  # parts of a constant
-_DEEPEST = 5  # steps from a name to its value: more are a circle, or nothing a reader would follow either
-_KEPT = ("cache", "lru_cache", "fixture", "property", "cached_property", "staticmethod", "classmethod")
+_MOST_OPTIONS = 50  # no retry has as many, and each call would get a list of them all
+_MOST_CALLERS = 6  # of a function whose parameters are looked for in its calls
+_FIELDS = ("field", "Field", "ib", "attrib")
+_WRAPPED = ("Optional", "Annotated", "Final", "ClassVar", "Iterator", "Generator", "AsyncIterator", "Type", "type")
+_KEPT = (
+    "cache", "lru_cache", "fixture", "property", "cached_property", "staticmethod", "classmethod", "contextmanager",
+    "asynccontextmanager", "override",
+)  # fmt: skip
 """The decorators of functions whose calls still stand for what the functions return."""
 
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -20,198 +34,179 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: lambda one, other: one / other,
 }  # fmt: skip
 
-Place = tuple["Module", ast.AST | None, str]
-"""The end of a dotted name: a module, its definition or None, and the rest of the name."""
 
-
-class Module(Scopes):
-    """One file, with what it takes from others of its package. Of files that are not `follows` nothing is followed.
-
-    An expression of another module that a method returns may be passed to all methods, as one of this module.
-    """
-
-    def __init__(self, tree: ast.Module, path: Path | None = None, *, follows: bool = True) -> None:
-        self._files = Files(lambda tree, path: Module(tree, path, follows=False)) if follows and path else None
-        self._homes: dict[ast.AST, Module] = {}
-        self._traced: dict[tuple[int, str], Place] = {}
-        self._returned: dict[ast.AST, ast.expr | None] = {}
-        self._kept: dict[object, object] = {}
-        self._defined: dict[ast.AST, tuple[Module, ast.AST | None]] = {}
-        super().__init__(tree, path)
-
-    def keep(self, make: Callable[["Module"], _T]) -> _T:
-        """Return what a function makes of this module; it is made once, and kept as long as the module is."""
-        if make not in self._kept:
-            self._kept[make] = make(self)
-        return cast("_T", self._kept[make])
-
-    def home_of(self, node: ast.AST) -> "Module":
-        """Return the module in which a node stands."""
-        return self._homes.get(node, self)
-
-    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        """Yield the nodes around `node`, the nearest first."""
-        home = self.home_of(node)
-        return super().ancestors(node) if home is self else home.ancestors(node)
-
-    def values(self, name: ast.expr) -> list[ast.expr]:
-        """Return the expressions that are assigned to a name, or to an attribute of `self`, where `name` stands."""
-        home = self.home_of(name)
-        return super().values(name) if home is self else [self._adopt(home, value) for value in home.values(name)]
-
-    def _adopt(self, home: "Module", expr: ast.expr) -> ast.expr:
-        if home is not self and expr not in self._homes:
-            self._homes.update(dict.fromkeys(ast.walk(expr), home))
-        return expr
+class Module(Objects):
+    """A file among the others of its package."""
 
     def value(self, expr: ast.expr | None) -> ast.expr | None:
         """Return the expression behind `expr`: the value of a name with one assignment, else `expr`.
 
-        A call of a function of this package that only returns something stands for that, too.
+        A call of a function of this package that only returns something stands for that, too. So do items of
+        dictionaries, and `given or default`.
         """
-        returned = False
-        for _ in range(_DEEPEST):
-            inner = None
-            if isinstance(expr, (ast.Name, ast.Attribute)):
-                inner = self._find_assigned(expr)
-            elif isinstance(expr, ast.Call) and not returned:
-                inner, returned = self._find_result(expr), True
+        for _ in range(3 * DEEPEST):
+            inner = self._step(expr) if expr is not None else None
             if inner is None or inner is expr:
                 break
             expr = inner
-        return expr.value if isinstance(expr, ast.Await) else expr
+        return expr
+
+    def _step(self, expr: ast.expr) -> ast.expr | None:
+        match expr:
+            case ast.Name() | ast.Attribute():
+                return self._find_assigned(expr)
+            case ast.Await(value=inner) | ast.NamedExpr(value=inner):
+                return inner
+            case ast.Call() | ast.Subscript():
+                if expr not in self._returned:
+                    self._returned[expr] = None  # a circle ends here
+                    found = self._find_result(expr) if isinstance(expr, ast.Call) else self._find_item(expr)
+                    self._returned[expr] = found
+                    return found
+                return self._returned[expr]
+            case ast.BoolOp(op=ast.Or(), values=[*_, (ast.Call() | ast.Name() | ast.Attribute()) as inner]):
+                return inner
+            case ast.IfExp():
+                calls = [side for side in (expr.body, expr.orelse) if isinstance(side, ast.Call)]
+                return calls[0] if len(calls) == 1 else None
+            case _:
+                return None
+
+    def _find_item(self, item: ast.Subscript) -> ast.expr | None:
+        """Return the item of a constant dictionary, or the only value that its home puts into it."""
+        owner, key = item.value, item.slice
+        made, wanted = self.value(owner), self.constant(key)
+        if isinstance(made, ast.Dict) and made.keys and wanted is not ...:
+            pairs = zip(made.keys, made.values, strict=True)
+            return next((item for one, item in pairs if one is not None and self.constant(one) == wanted), None)
+        home = self.home_of(owner)
+        return choose_only(
+            home.puts.get(ast.unparse(owner), []) if isinstance(owner, (ast.Name, ast.Attribute)) else []
+        )
 
     def _find_assigned(self, name: ast.Name | ast.Attribute) -> ast.expr | None:
         """Return the only expression that is assigned to a name, here or in its module; None if there is none."""
         home = self.home_of(name)
         values = home.values(name)
-        if len(values) > 1:  # `client = None` only announces it
-            values = [v for v in values if not (isinstance(v, ast.Constant) and v.value is None)]
-            values = values if values and isinstance(values[0], ast.Call) else []
         if values:
-            return self._adopt(home, values[0]) if len(values) == 1 else None
+            return self.take(home, choose_only(values))
         if isinstance(name, ast.Name) and name.id not in home.imports:
             fixture = home.top.get(name.id)
-            function = home.function_of(name) if isinstance(fixture, ast.FunctionDef) else None
-            names = {argument.arg for argument in function.args.args} if function is not None else set[str]()
-            return self._result(home, fixture) if isinstance(fixture, ast.FunctionDef) and name.id in names else None
+            function = home.function_of(name)
+            is_given = function is not None and name.id in {one.arg for one in parameters(function)}
+            if isinstance(fixture, ast.FunctionDef) and is_given:
+                return self.take(home, home.find_returned(fixture))
+            return self.take(home, home.find_passed(name)) if function is not None else None
         place, node = self.definition(name)
         if isinstance(node, ast.expr):
-            return self._adopt(place, node)
-        return self._result(place, node) if isinstance(node, ast.FunctionDef) and _is_property(node) else None
+            return self.take(place, node)
+        return (
+            self.take(place, place.find_returned(node))
+            if isinstance(node, ast.FunctionDef) and _is_property(node)
+            else None
+        )
+
+    def find_passed(self, name: ast.Name) -> ast.expr | None:
+        """Return what all calls in this module pass for a parameter, or its default; None if they differ."""
+        function = self.function_of(name)
+        while function is not None and name.id not in {one.arg for one in parameters(function)}:
+            function = self.function_of(function)
+        if function is None:
+            return None
+        around = self.parents.get(function)
+        called = around.name if isinstance(around, ast.ClassDef) and function.name == "__init__" else function.name
+        if (function, name.id) not in self._passed:
+            self._passed[function, name.id] = None  # a circle ends here
+            calls = self.calls_of(called)
+            if len(calls) > _MOST_CALLERS:  # those that leave it out need no reading
+                order = [one.arg for one in parameters(function)]
+                calls = [call for call in calls if _may_pass(call, name.id, order.index(name.id))]
+            passed = [self.pass_arguments(function, call, self).get(name.id) for call in calls[: _MOST_CALLERS + 1]]
+            texts = {ast.unparse(one) if one is not None else "" for one in passed}
+            if len(texts) <= 1 and len(calls) <= _MOST_CALLERS:
+                found = next((one for one in passed if one is not None), None) or defaults(function).get(name.id)
+                self._passed[function, name.id] = None if found is None or is_none(found) else found
+        return self._passed[function, name.id]
 
     def _find_result(self, call: ast.Call) -> ast.expr | None:
         """Return what a function of this package returns to a call, None if it is none or does more than that."""
-        if call not in self._returned:
-            self._returned[call] = None  # a circle ends here
-            home, function = self.resolve_call(call)
-            self._returned[call] = self._result(home, function) if function is not None else None
-        return self._returned[call]
+        home, function = self.resolve_call(call)
+        return self.take(home, home.find_returned(function)) if function is not None else self._find_default(call)
 
-    def _result(self, home: "Module", function: Function) -> ast.expr | None:
-        results = [node.value for node in walk_inside(function.body) if isinstance(node, (ast.Return, ast.Yield))]
-        names = [home.local_name(d.func if isinstance(d, ast.Call) else d) for d in function.decorator_list]
-        if len(results) != 1 or results[0] is None or any(n.rpartition(".")[2] not in _KEPT for n in names):
+    def _find_default(self, call: ast.Call) -> ast.expr | None:
+        """Return the default in a call that reads a setting or declares a field: `getenv("TRIES", 3)`, `field(...)`."""
+        dotted = self.name_of(call.func)
+        last = dotted.rpartition(".")[2]
+        if last in _FIELDS:
+            made = keyword(call, "default_factory", "factory")
+            if isinstance(made, (ast.Name, ast.Attribute)):
+                made = self.adopt(self.home_of(call), ast.copy_location(ast.Call(made, [], []), made))
+            first = call.args[0] if call.args and last == "Field" else None
+            return made.body if isinstance(made, ast.Lambda) else made or keyword(call, "default") or first
+        if dotted in ("getattr", "typing.cast", "cast"):
+            return call.args[-1] if len(call.args) > 1 + (last == "getattr") else None
+        if dotted in ("os.getenv", "os.environ.get"):
+            return call.args[1] if len(call.args) > 1 else None
+        if dotted in ("int", "float") and len(call.args) == 1:
+            given = self.value(call.args[0])
+            text = given.value if isinstance(given, ast.Constant) else None
+            is_number = isinstance(text, str) and bool(NUMBER.search(text))
+            return (
+                ast.copy_location(ast.Constant(float(str(text)) if "." in str(text) else int(str(text))), call)
+                if is_number
+                else given
+            )
+        return None
+
+    def whole(self, call: ast.Call) -> ast.Call:
+        """Return a call with the arguments of its partial, and of `*args` and `**options`, written out."""
+        function, args, keywords = call.func, list(call.args), list(call.keywords)
+        made = self.value(function) if isinstance(function, (ast.Name, ast.Attribute)) else None
+        if isinstance(made, ast.Call) and from_package(self.name_of(made.func), "functools", "partial") and made.args:
+            function, args, keywords = made.args[0], [*made.args[1:], *args], [*made.keywords, *keywords]
+        elif isinstance(made, ast.Attribute) and isinstance(function, ast.Name):
+            function = made  # `post = requests.post`
+        elif not (has_unknown(call) or any(isinstance(item, ast.Starred) for item in args)):
+            return call
+        given: list[ast.expr] = []
+        for item in args:
+            many = self.value(item.value) if isinstance(item, ast.Starred) else None
+            given += many.elts if isinstance(many, (ast.Tuple, ast.List)) else [item]
+        result: list[ast.keyword] = []
+        for option in keywords:
+            options = self._options(option.value) if option.arg is None else None
+            result += [option] if options is None else options
+        written = ast.copy_location(ast.Call(func=function, args=given, keywords=result), call)
+        return self.locate(written, call)
+
+    def _options(self, expr: ast.expr, depth: int = 0) -> list[ast.keyword] | None:
+        """Return the keywords that a dictionary stands for, with the items that are set later; None if unknown."""
+        value = self.value(expr)
+        if (
+            isinstance(value, ast.Call)
+            and isinstance(value.func, ast.Name)
+            and value.func.id == "dict"
+            and not value.args
+        ):
+            options = value.keywords
+        elif isinstance(value, ast.Dict) and len(value.keys) <= _MOST_OPTIONS:
+            options = list[ast.keyword]()
+            for key, item in zip(value.keys, value.values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    options = [one for one in options if one.arg != key.value]
+                    options.append(ast.keyword(arg=key.value, value=item))
+                elif key is None and depth < DEEPEST:
+                    inner = self._options(item, depth + 1)
+                    options += [ast.keyword(arg=None, value=item)] if inner is None else inner
+                else:
+                    return None
+        else:
             return None
-        return self._adopt(home, results[0])
-
-    def local_name(self, expr: ast.expr | None, depth: int = 0) -> str:
-        """Return the dotted name of an expression as this module says it, "" if it has none."""
-        if isinstance(expr, ast.Name):
-            if expr.id in self.imports:
-                return self.imports[expr.id]
-            values = self.values(expr)
-            if len(values) == 1 and isinstance(values[0], (ast.Name, ast.Attribute)) and depth < _DEEPEST:
-                inner = values[0]
-                return "" if isinstance(inner, ast.Name) and inner.id == expr.id else self.local_name(inner, depth + 1)
-            return f".{expr.id}" if expr.id in self.top or values else expr.id
-        if isinstance(expr, ast.Attribute):
-            base = self.local_name(expr.value, depth)
-            return f"{base}.{expr.attr}" if base else ""
-        return ""
-
-    def name_of(self, expr: ast.expr | None) -> str:
-        """Return the full dotted name of an expression, such as "tenacity.retry"; "" if it has none.
-
-        A name that the module defines itself begins with ".", a builtin or an unknown name has no dot. Names that
-        another module of the package only passes on have the name that they have there.
-        """
-        home = self.home_of(expr) if expr is not None else self
-        dotted = home.local_name(expr)
-        if self._files is None or "." not in dotted or expr is None:
-            return dotted
-        place, node, rest = self._trace(home, dotted)
-        if node is None:
-            return rest
-        if isinstance(node, (ast.Name, ast.Attribute)):
-            return place.local_name(node) + rest
-        return dotted
-
-    def _trace(self, home: "Module", dotted: str) -> Place:
-        """Return where a dotted name of a module leads, through the modules that only pass it on."""
-        key = (id(home), dotted)
-        if key not in self._traced:
-            self._traced[key] = self._follow(home, dotted)
-        return self._traced[key]
-
-    def _follow(self, home: "Module", dotted: str) -> Place:
-        for _ in range(_DEEPEST):
-            found = self._files.find(home.path, dotted) if self._files is not None and home.path is not None else None
-            if found is None or found[0] is home:
-                break
-            place, name, rest = cast("tuple[Module, str, str]", found)
-            values = place.assigned.get((place.tree, name), [])
-            if name in place.top:
-                return place, place.top[name], rest
-            if len(values) == 1 or (values and name not in place.imports):
-                real = [v for v in values if not (isinstance(v, ast.Constant) and v.value is None)] or values
-                return place, real[0] if len(real) == 1 else place.tree, rest
-            if name not in place.imports:
-                return place, place.tree, rest
-            home, dotted = place, place.imports[name] + rest
-        return home, None, dotted
-
-    def definition(self, expr: ast.expr) -> tuple["Module", ast.AST | None]:
-        """Return the module and the definition of an expression: a function, a class, or a value elsewhere."""
-        if expr not in self._defined:
-            self._defined[expr] = self, None  # a circle ends here
-            self._defined[expr] = self._define(self.home_of(expr), expr)
-        return self._defined[expr]
-
-    def _define(self, home: "Module", expr: ast.expr) -> tuple["Module", ast.AST | None]:
-        dotted = home.local_name(expr)
-        own, _, rest = dotted[1:].partition(".")
-        place: Module = home
-        node: ast.AST | None = home.top.get(own) if dotted.startswith(".") else None
-        if node is None and "." in dotted:
-            place, node, rest = self._trace(home, dotted)
-            rest = rest.removeprefix(".")
-        if not rest and node is not None:
-            return place, node
-        if isinstance(node, ast.ClassDef) and "." not in rest:
-            return place, self._find_in_class(place, node, rest)
-        return self._member(self.value(expr.value), expr.attr) if isinstance(expr, ast.Attribute) else (place, None)
-
-    def _member(self, made: ast.expr | None, name: str) -> tuple["Module", ast.AST | None]:
-        """Return what defines an attribute of the object that a call of a class of this package makes."""
-        if not isinstance(made, ast.Call) or not isinstance(made.func, (ast.Name, ast.Attribute)):
-            return self, None
-        place, node = self.definition(made.func)
-        return place, self._find_in_class(place, node, name) if isinstance(node, ast.ClassDef) else None
-
-    @staticmethod
-    def _find_in_class(place: "Module", owner: ast.ClassDef, name: str) -> ast.AST | None:
-        values = place.attributes.get((owner, name)) or place.assigned.get((owner, name), [])
-        return place.methods.get((owner, name)) or (values[0] if len(values) == 1 else None)
-
-    def resolve_call(self, call: ast.Call) -> tuple["Module", Function | None]:
-        """Return the function that a call calls, in this module or another of its package, with its module."""
-        home = self.home_of(call)
-        function = home.method(call)
-        if function is None and isinstance(call.func, (ast.Name, ast.Attribute)):
-            home, node = self.definition(call.func)
-            function = node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
-        return home, function
+        if any(isinstance(made, ast.Call) and made is not value for made in self.values(expr)):
+            return None  # a function makes it, and may change it
+        scope = self.function_of(expr)
+        later = self.items_set.get((scope, expr.id), []) if isinstance(expr, ast.Name) and scope is not None else []
+        return options + later if len(options) + len(later) <= _MOST_OPTIONS else None
 
     def constant(self, expr: ast.expr | None, depth: int = 0, width: int = 1) -> object:
         """Return the value of a constant expression: a number, text, or a collection of them. Ellipsis if unknown.
@@ -220,7 +215,7 @@ class Module(Scopes):
         """
         expr, depth = self.value(expr), depth + 1
         match expr:
-            case _ if depth > 4 * _DEEPEST or width > _WIDEST:
+            case _ if depth > 4 * DEEPEST or width > _WIDEST:
                 return ...  # a circle, or deeper than anybody writes
             case ast.Constant():
                 return _small(expr.value)
@@ -250,23 +245,24 @@ class Module(Scopes):
         value = self.constant(expr)
         return cast("tuple[object, ...]", value) if isinstance(value, tuple) else None
 
-    def method(self, call: ast.Call) -> Function | None:
-        """Return the function of this module that `call` calls: by its name, or as a method of `self`."""
-        match call.func:
-            case ast.Name(id=name):
-                target = self.top.get(name)
-                return target if isinstance(target, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
-            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
-                owner = self.class_of(call)
-                return self.methods.get((owner, name)) if owner is not None else None
-            case _:
-                return None
+    def find_returned(self, function: Function) -> ast.expr | None:
+        """Return what a function of this module returns, None if it does more than that, or is not known."""
+        names = [self.local_name(d.func if isinstance(d, ast.Call) else d) for d in function.decorator_list]
+        nodes = [node for node in walk_inside(function.body) if isinstance(node, (ast.Return, ast.Yield))]
+        results = [node.value for node in nodes if isinstance(node, ast.Return) or names]
+        found = results[0] if len(results) == 1 else choose_only([each for each in results if each is not None])
+        if found is None or any(n.rpartition(".")[2] not in _KEPT for n in names):
+            return None
+        return found
 
 
 def sets_constant(module: Module, name: str, value: object) -> bool:
-    """Return whether a module assigns a constant to an attribute with this dotted name, as the module says it."""
+    """Return whether a module assigns a constant to an attribute with this dotted name, or by `update` of its owner."""
     assigns = [node for node in module.tree.body if isinstance(node, ast.Assign)]
     found = [node.value for node in assigns if name in map(module.local_name, node.targets)]
+    owner, _, last = name.rpartition(".")
+    updates = [call for call in module.calls_of("update") if module.local_name(call.func) == f"{owner}.update"]
+    found += [item.value for call in updates for item in module.whole(call).keywords if item.arg == last]
     return any(module.constant(expr) == value for expr in found)
 
 
@@ -281,6 +277,10 @@ def _number(operator: ast.operator, left: object, right: object) -> object:
     if isinstance(operator, ast.Pow) and not (0 <= right <= 64 and abs(left) <= 64):
         return ...
     return _OPERATORS[type(operator)](left, right) if right or not isinstance(operator, ast.Div) else ...
+
+
+def _may_pass(call: ast.Call, name: str, position: int) -> bool:
+    return len(call.args) >= position or any(option.arg in (None, name) for option in call.keywords)
 
 
 def _is_property(function: ast.FunctionDef) -> bool:

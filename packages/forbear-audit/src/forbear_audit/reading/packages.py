@@ -1,6 +1,7 @@
 """`Files`: the files of a package that are followed from one of them, up to a size. Nothing is imported."""
 
 import ast
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from forbear_audit.reading import sources
 _MOST = 8_000_000
 """The bytes of code that are followed from one file, and those whose trees are kept: these take 500 times as much."""
 _MOST_KEPT = 1024  # files
+_MOST_NEAR = 30  # files of a folder
 
 
 class Files:
@@ -30,15 +32,22 @@ class Files:
         if up:
             folder = path.parents[up - 1] if up <= len(path.parents) else path.parent
         else:
-            folder = _root(path.parent)
-            if not _is_near(folder, parts[0]):
+            found = _find_near(path.parent, parts[0])
+            if found is None:
                 return None
+            folder = found
         for length in range(len(parts) - 1, -1 if up else 0, -1):
             place = _file(folder, tuple(parts[:length]))
             module = self._follow(place) if place is not None else None
             if module is not None:
                 return module, parts[length], "".join(f".{part}" for part in parts[length + 1 :])
         return None
+
+    def list_near(self, path: Path) -> list[object]:
+        """Return the modules of the other files in the folder of a file; none if there are too many."""
+        others = [each for each in sorted(path.parent.glob("*.py")) if each != path]
+        found = [self._follow(each) for each in others] if len(others) <= _MOST_NEAR else []
+        return [module for module in found if module is not None]
 
     def _follow(self, path: Path) -> object:
         """Return the module in a file, None if it cannot be read or is too much to read."""
@@ -77,8 +86,14 @@ def _root(folder: Path) -> Path:
 
 
 @lru_cache(4096)
-def _is_near(folder: Path, name: str) -> bool:
-    return (folder / name).is_dir() or (folder / f"{name}.py").exists()
+def _find_near(folder: Path, name: str) -> Path | None:
+    """Return the folder that has a top-level name: of the package, around a folder of that name, or the one above."""
+    root = _root(folder)
+    around = next((each.parent for each in (folder, *folder.parents) if each.name == name), None)
+    for place in (root, around, root.parent if name not in sys.stdlib_module_names else None):
+        if place is not None and ((place / name).is_dir() or (place / f"{name}.py").exists()):
+            return place
+    return None
 
 
 @lru_cache(4096)

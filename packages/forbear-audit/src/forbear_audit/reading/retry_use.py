@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import RANDOM
-from forbear_audit.reading.scopes import Function, Loop, keyword
+from forbear_audit.reading.scopes import Function, Loop
 
 Wait = Literal["none", "fixed", "growing", "unknown"]
 
@@ -72,7 +70,7 @@ class RepeatedCode:
     """The code that a retry repeats: `region` is empty for a policy alone.
 
     `tries` are the attempts of a loop that repeats after errors; one that reads `statuses` repeats after these. Of code
-    that is repeated `by_call` other calls are not repeated.
+    that is repeated `by_call` other calls are not repeated; `call` has what is passed to it.
     """
 
     region: list[ast.stmt] = field(default_factory=list[ast.stmt])
@@ -81,6 +79,7 @@ class RepeatedCode:
     tries: tuple[ast.Try, ...] = ()
     statuses: tuple[int, ...] = ()
     by_call: bool = False
+    call: ast.Call | None = None
 
     @property
     def attempt(self) -> list[ast.stmt]:
@@ -124,6 +123,7 @@ class RetryUses(list[RetryUse]):
         self.by_function = {
             id(use.code.function): use for use in uses if use.code.function and use.code.region and not use.code.by_call
         }
+        self.by_call = {id(use.node): use for use in uses if use.code.by_call}
         self.by_loop = {id(use.code.loop): use for use in uses if use.code.loop is not None}
 
 
@@ -140,21 +140,3 @@ def grows_to(first: float, multiplier: float, attempts: float | None) -> float |
 def seconds(value: object, default: float) -> float:
     """Return a constant as a number, else the default."""
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else default
-
-
-def bounds(module: Module, expr: ast.expr | None) -> tuple[float, float]:
-    """Return the least and the largest value of an expression; a name or a call that cannot be read counts as 1."""
-    match expr:
-        case ast.BinOp(op=ast.Mult() | ast.Add() as operator, left=left, right=right):
-            (low, high), (least, most) = bounds(module, left), bounds(module, right)
-            return (low + least, high + most) if isinstance(operator, ast.Add) else (low * least, high * most)
-        case ast.Call(func=func, args=args) if RANDOM.search(ast.unparse(func)):  # `random()`, `uniform(1, 3)`
-            first = args[0] if args else keyword(expr, "min")
-            second = args[1] if len(args) > 1 else keyword(expr, "max")
-            low = bounds(module, first)[0] if first is not None else 0
-            return low, bounds(module, second)[1] if second is not None else 1
-        case ast.Call(func=func, args=args) if ast.unparse(func).endswith("wait_fixed"):
-            return bounds(module, args[0] if args else keyword(expr, "wait"))
-        case _:
-            value = module.constant(expr)
-            return (value, value) if isinstance(value, (int, float)) else (1, 1)

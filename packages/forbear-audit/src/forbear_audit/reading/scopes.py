@@ -36,6 +36,12 @@ class Scopes:
         """The functions in the body of each class, by its class and name."""
         self.items_set: dict[tuple[ast.AST, str], list[ast.keyword]] = {}
         """The values of `options["key"] = value` in each function, by the function and the text of the dictionary."""
+        self.puts: dict[str, list[ast.expr]] = {}
+        """The values of `options[key] = value`, by the text of the dictionary."""
+        self.notes: dict[tuple[ast.AST, str], ast.expr] = {}
+        """The annotations of names in each function, class or module, and of `self.name` in each class."""
+        self.local: dict[tuple[ast.AST, str], Function] = {}
+        """The functions within each function, by their names."""
         self.assigned: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         """The values of the names in each function, class or module."""
         self.attributes: dict[tuple[ast.AST, str], list[ast.expr]] = {}
@@ -74,6 +80,8 @@ class Scopes:
                 around = self.parents[node]
                 if isinstance(around, ast.ClassDef):
                     self.methods.setdefault((around, node.name), node)
+                else:
+                    self.local.setdefault((self.scope(node), node.name), node)
             case ast.Call():
                 self.calls.append(node)
             case ast.For() | ast.AsyncFor() | ast.While():
@@ -82,13 +90,20 @@ class Scopes:
                 for target in node.targets:
                     self._assign(node, target, node.value)
                 match node.targets:
-                    case [ast.Subscript(value=owner, slice=ast.Constant(value=str() as key))]:
-                        item = ast.keyword(arg=key, value=node.value)
-                        self.items_set.setdefault((self.scope(node), ast.unparse(owner)), []).append(item)
+                    case [ast.Subscript(value=owner, slice=key)]:
+                        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                            item = ast.keyword(arg=key.value, value=node.value)
+                            self.items_set.setdefault((self.scope(node), ast.unparse(owner)), []).append(item)
+                        if isinstance(owner, (ast.Name, ast.Attribute)):
+                            self.puts.setdefault(ast.unparse(owner), []).append(node.value)
                     case _:
                         pass
-            case ast.AnnAssign(value=ast.expr() as value):
-                self._assign(node, node.target, value)
+            case ast.AnnAssign(target=target, annotation=note, value=given):
+                place = self.class_of(node) if isinstance(target, ast.Attribute) else self.scope(node)
+                if place is not None and isinstance(target, (ast.Name, ast.Attribute)):
+                    self.notes[place, target.id if isinstance(target, ast.Name) else target.attr] = note
+                if given is not None:
+                    self._assign(node, target, given)
             case ast.withitem(optional_vars=ast.expr() as target):
                 self._assign(node, target, node.context_expr)
             case ast.NamedExpr():
@@ -97,7 +112,10 @@ class Scopes:
                 pass
 
     def _assign(self, node: ast.AST, target: ast.expr, value: ast.expr) -> None:
-        if isinstance(target, ast.Name):
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            for one, other in zip(target.elts, value.elts, strict=True):
+                self._assign(node, one, other)
+        elif isinstance(target, ast.Name):
             self.assigned.setdefault((self.scope(node), target.id), []).append(value)
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
             owner = self.class_of(node)
@@ -179,6 +197,36 @@ def list_imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str
 def parameters(function: Function) -> list[ast.arg]:
     """Return the parameters of a function that have a name, those that take a position first."""
     return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+
+
+def defaults(function: Function) -> dict[str, ast.expr]:
+    """Return the defaults of the parameters of a function."""
+    spec = function.args
+    pairs = [
+        *zip([*spec.posonlyargs, *spec.args][::-1], spec.defaults[::-1], strict=False),
+        *zip(spec.kwonlyargs, spec.kw_defaults, strict=True),
+    ]
+    return {one.arg: value for one, value in pairs if value is not None}
+
+
+def arguments(function: Function, call: ast.Call, *, is_method: bool) -> dict[str, ast.expr]:
+    """Return what a call passes to each parameter; `*args` and `**options` as a tuple and a dictionary."""
+    spec = function.args
+    order = [one.arg for one in [*spec.posonlyargs, *spec.args]][is_method:]
+    if any(isinstance(item, ast.Starred) for item in call.args):
+        return {}
+    passed = dict(zip(order, call.args, strict=False))
+    named = {one.arg for one in parameters(function)}
+    passed |= {item.arg: item.value for item in call.keywords if item.arg and item.arg in named}
+    if spec.vararg is not None:
+        passed[spec.vararg.arg] = ast.copy_location(ast.Tuple([*call.args[len(order) :]], ast.Load()), call)
+    if spec.kwarg is not None:
+        rest = [item for item in call.keywords if item.arg is None or item.arg not in named]
+        keys: list[ast.expr | None] = [
+            None if item.arg is None else ast.copy_location(ast.Constant(item.arg), call) for item in rest
+        ]
+        passed[spec.kwarg.arg] = ast.copy_location(ast.Dict(keys, [item.value for item in rest]), call)
+    return passed
 
 
 def block_of(module: "Scopes", statement: ast.AST) -> tuple[str, list[ast.stmt], int]:

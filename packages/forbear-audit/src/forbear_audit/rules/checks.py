@@ -20,6 +20,7 @@ from forbear_audit.rules.unsafe_repeats import (
     find_ignored_retry_after,
     find_unsafe_calls,
     find_unsafe_client_calls,
+    find_unsafe_uses,
 )
 
 Hit = tuple[str, ast.AST, str, str]
@@ -35,6 +36,7 @@ def check(module: Module) -> Iterator[Hit]:
         for rule, node, message in _check_use(module, use, uses):
             yield rule, node, message, use.policy.library
     yield from find_unsafe_client_calls(module)
+    yield from find_unsafe_uses(module, uses)
     yield from find_blocking_waits(module, uses)
     yield from _find_hidden_ends(module)
 
@@ -51,8 +53,9 @@ def _check_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple
     elif use.code.region:
         yield from _wrong_statuses(use)
     if use.code.region:
-        yield from find_unsafe_calls(module, use)
-        yield from find_nested(module, use, uses)
+        with module.bound(use.code.function, use.code.call, module):
+            hits = [*find_unsafe_calls(module, use), *find_nested(module, use, uses)]
+        yield from hits
         yield from find_ignored_retry_after(module, use)
         for node, message in leaves_behind(module, use):
             yield "STATE", node, message

@@ -77,7 +77,8 @@ def _streams(use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
 
 def _changes(use: RetryUse, target: str, is_method: Callable[[str], object]) -> bool:
     """Return whether the function of a retry calls such a method of `target`, or sets an item of it."""
-    for node in walk_inside(use.code.function.body if use.code.function is not None else use.code.region):
+    whole = use.code.loop is None and use.code.function is not None
+    for node in walk_inside(use.code.function.body if whole and use.code.function is not None else use.code.region):
         match node:
             case ast.Call(func=ast.Attribute(value=owner, attr=name)) if is_method(name):
                 if ast.unparse(owner) == target:
@@ -159,6 +160,8 @@ def _name_spent(module: Module, value: ast.expr | None) -> str | None:
     name = module.name_of(value.func)
     if name in (*_SPENT, "csv.reader", "csv.DictReader"):
         return "iterator"
+    if name in ("io.BytesIO", "io.StringIO", "tempfile.TemporaryFile", "tempfile.NamedTemporaryFile"):
+        return "file"
     function = module.resolve_call(value)[1]
     if function is not None and any(isinstance(node, ast.Yield) for node in walk_inside(function.body)):
         return None if function.decorator_list else "generator"
@@ -183,7 +186,7 @@ def _find_outer_changes(
             case ast.Call(func=ast.Attribute(value=owner, attr=method)):
                 made = module.value(owner)
                 name = module.name_of(made.func) if isinstance(made, ast.Call) else ""
-                filled = (method in _GROWS and node.args and not node.keywords) or (method == "pop" and not node.args)
+                filled = (method in _GROWS and node.args and not node.keywords) or _pops(module, node)
                 written = (method == "write" and name == "open") or (method == "update" and name.startswith("hashlib."))
                 taken = method in ("get", "get_nowait") and name in (
                     "queue.Queue",
@@ -198,10 +201,18 @@ def _find_outer_changes(
         if target is None or (target.partition(".")[0] in own and target not in shared):
             continue
         resets = REWINDS.search if target not in shared else _TAKES.__contains__
+        resets = _GROWS.__contains__ if isinstance(node, ast.Call) and _pops(module, node) else resets  # put back
         is_reset = _changes(use, target, resets) or _changes(use, target, ("clear", "truncate").__contains__)
         if not COUNTERS.search(target.lower()) and not is_reset:
             yield node, f"`{target}` keeps what a failed attempt did to it"
             return
+
+
+def _pops(module: Module, call: ast.Call) -> bool:
+    """Return whether a call takes an item out of a list, from one of its ends."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    at = [module.constant(item) for item in call.args]
+    return name in ("popleft", "popitem") or (name == "pop" and at in ([], [0], [-1]))
 
 
 def _reads(module: Module, call: ast.Call) -> bool:

@@ -5,7 +5,7 @@ import builtins
 from collections.abc import Iterator
 
 from forbear_audit.libraries.errors import error_names, is_doubtful, is_hopeless
-from forbear_audit.libraries.self_retrying import retries_itself
+from forbear_audit.libraries.self_retrying import retries_itself, roots_of
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import ATTEMPT_LIMITS, OVERLOAD_CODES
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
@@ -20,16 +20,19 @@ _BASES = {
 }  # fmt: skip
 """The errors that stand for others of the same package."""
 
+_DEEPEST = 3  # functions within functions
+_MOST_READ = 100  # functions behind one retry
+
 
 def find_nested(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str]]:
     """Yield the first retry within an attempt of `use` whose last error `use` repeats.
 
     Calls in error handlers are no part of an attempt: cleaning up, or counting failures.
     """
-    attempt = use.code.attempt
-    for call in [node for node in _walk_outside_handlers(attempt) if isinstance(node, ast.Call)]:
-        message = _find_client_retry(module, use, call) or _find_function_retry(module, use, call, uses)
-        if message is not None and _escapes(module, call, attempt):
+    attempt, read = use.code.attempt, list[ast.AST]()
+    for call in calls_outside_handlers(attempt):
+        message = _find_inner(module, use, call, uses, read) if _escapes(module, call, attempt) else None
+        if message is not None:
             yield "NESTED", call, f"{message}: attempts multiply"
             return
     for node in _walk_outside_handlers(attempt) if uses.by_loop else ():
@@ -52,6 +55,11 @@ def _walk_outside_handlers(body: list[ast.stmt]) -> Iterator[ast.AST]:
         yield node
 
 
+def calls_outside_handlers(body: list[ast.stmt]) -> list[ast.Call]:
+    """Return the calls of a body without those in error handlers and `finally`."""
+    return [node for node in _walk_outside_handlers(body) if isinstance(node, ast.Call)]
+
+
 def _find_client_retry(module: Module, use: RetryUse, call: ast.Call) -> str | None:
     """Return what a client does by itself, None if it does not retry, or ends with an error that `use` lets pass."""
     own = retries_itself(module, call)
@@ -68,21 +76,45 @@ def _find_client_retry(module: Module, use: RetryUse, call: ast.Call) -> str | N
             handlers = [handler for attempt in use.code.tries for handler in attempt.handlers]
             repeated = any(OVERLOAD_CODES.search(ast.unparse(handler)) for handler in handlers)
         else:
-            repeated = root == package and not is_hopeless(name)
+            repeated = root in roots_of(package) and not is_hopeless(name)
         if repeated:
             return f"{text}, within this retry"
     return None
 
 
-def _find_function_retry(module: Module, use: RetryUse, call: ast.Call, uses: RetryUses) -> str | None:
-    home, function = module.resolve_call(call)
-    if function is None or function is use.code.function or _turns_off(module, call):
-        return None
+def _find_inner(
+    module: Module,
+    use: RetryUse,
+    call: ast.Call,
+    uses: RetryUses,
+    read: list[ast.AST],
+    path: tuple[ast.AST, ...] = (),
+) -> str | None:
+    """Return what retries within a call whose last error `use` repeats: its client, or a function behind it."""
+    message = _find_client_retry(module, use, module.whole(call))
+    passing = uses.by_call.get(id(call))
+    if message is None and passing is not None and passing is not use and _multiply(module, use, passing):
+        return f"{ast.unparse(call.func)}() retries, too"
+    home, function = module.resolve_behaviour(call)
+    if message or function is None or function in (use.code.function, *path) or _turns_off(module, call):
+        return message
     others = uses if home is module else home.keep(find_retries)
     other = others.by_function.get(id(function))
-    if other is None or use.policy.library == other.policy.library == "forbear" or not _multiply(home, use, other):
-        return None
-    return f"{function.name}() retries, too"
+    if other is not None:
+        if use.policy.library == other.policy.library == "forbear" or not _multiply(home, use, other):
+            return None
+        return f"{function.name}() retries, too"
+    read.append(function)
+    with home.bound(function, call, module):
+        for inner in calls_outside_handlers(function.body) if len(path) < _DEEPEST and len(read) < _MOST_READ else ():
+            message = (
+                _find_inner(home, use, inner, others, read, (*path, function))
+                if _escapes(home, inner, function.body)
+                else None
+            )
+            if message is not None:
+                return message
+    return None
 
 
 def _turns_off(module: Module, call: ast.Call) -> bool:
@@ -101,7 +133,7 @@ def _multiply(home: Module, use: RetryUse, other: RetryUse) -> bool:
     if last is None:
         return bool(use.policy.errors.everything)
     outer = [name for name in use.policy.errors.names or () if not (use.policy.errors.has_predicate and _is_all(name))]
-    return any(_covers(name, inner) for name in outer for inner in last)
+    return any(_covers(name, inner) or _covers(inner, name) for name in outer for inner in last)
 
 
 def _is_all(name: str) -> bool:
@@ -111,7 +143,7 @@ def _is_all(name: str) -> bool:
 def _covers(outer: str, inner: str) -> bool:
     """Return whether a handler of `outer` catches `inner`, as far as the names tell."""
     package, last = outer.partition(".")[0], outer.rpartition(".")[2]
-    if _is_all(outer) or last == inner.rpartition(".")[2]:
+    if _is_all(outer) or _is_all(inner) or last == inner.rpartition(".")[2]:
         return True
     if inner == "forbear.transient":
         return is_doubtful(outer, "network")

@@ -1,25 +1,61 @@
-"""Functions that repeat another function: the loops of a package that call a parameter, and what is passed to them."""
+"""Functions that repeat another function: what of a package calls a parameter again, and what is passed to it."""
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forbear_audit.libraries import decorators, objects
 from forbear_audit.loops.handwritten import read_loop
+from forbear_audit.loops.recursion import find_recursions
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy
-from forbear_audit.reading.scopes import Loop, from_package, parameters
+from forbear_audit.reading.scopes import Function, Loop, from_package, has_unknown, keyword, parameters, walk_inside
 from forbear_audit.reading.syntax import calls_in
 
+_PACKAGES = frozenset({
+    "tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "urllib3", "requests", "httpx_retries",
+    "aiohttp_retry", "google", "redis", "valkey",
+})  # fmt: skip
+BARE = ("tenacity", "retrying")  # `retry(function)` is a retry with the defaults
+_CALLERS = ("RetryingCaller", "AsyncRetryingCaller")
+CALLS = ("call", "acall", "__call__", "retry_call", "wraps")
 
-@dataclass(frozen=True, slots=True)
+
+_DECORATORS = ("tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "google-api-core")
+_DEEPEST = 3  # functions that pass their parameter on
+_BUILTINS = ("len", "str", "int", "print", "isinstance", "repr", "list", "dict", "set", "tuple")
+_MOST_READ = 200  # uses of one repeater whose own options are read
+
+
+@dataclass(slots=True)
 class Repeater:
     """A function or class that repeats what it gets: as an argument at a `position`, or as a decorator.
 
-    One that `awaits` sees the errors of coroutines.
+    One that `awaits` sees the errors of coroutines. `source` is the loop or the policy, `maker` the function whose
+    parameters are its options.
     """
 
+    home: Module
     policy: RetryPolicy
-    position: int | None
+    source: Loop | ast.expr
+    maker: Function | None
+    taken: tuple[int, str] | None
     awaits: bool
+    used: int = 0
+
+    def read(self, module: Module, use: ast.expr) -> RetryPolicy:
+        """Return the policy with the options that a use passes."""
+        call = use if isinstance(use, ast.Call) else module.value(use)
+        if isinstance(use, ast.Call) and isinstance(use.func, ast.Attribute) and self.taken is not None:
+            made = module.value(use.func.value)  # `retrier.run(f)`, where `retrier = Retrier(attempts=3)`
+            call = (
+                made if isinstance(made, ast.Call) and self.maker is not None and self.maker.name == "__init__" else use
+            )
+        if not isinstance(call, ast.Call) or self.used >= _MOST_READ:
+            return self.policy
+        self.used += 1
+        with self.home.bound(self.maker, call, module):
+            return _read_source(self.home, self.source) or self.policy
 
 
 KnownLoop = tuple[RetryPolicy, RepeatedCode, Loop]
@@ -27,42 +63,198 @@ KnownLoop = tuple[RetryPolicy, RepeatedCode, Loop]
 
 def loops_of(module: Module) -> list[KnownLoop]:
     """Return the loops of a module that are retries."""
-    read = ((loop, read_loop(module, loop)) for loop in module.loops)
+    read = ((loop, read_loop(module, loop)) for loop in (*module.loops, *find_recursions(module)))
     return [(known[0], known[1], loop) for loop, known in read if known is not None]
 
 
-def find_repeater(module: Module, expr: ast.expr) -> Repeater | None:
+def read_policy(module: Module, expr: ast.expr) -> RetryPolicy | None:
+    """Return the policy that an expression makes, None if it makes none."""
+    call = _whole(module, expr)
+    dotted = module.name_of(call.func if isinstance(call, ast.Call) else call)
+    if dotted.partition(".")[0] not in _PACKAGES:
+        return None
+    for package, names, parse in decorators.READERS:
+        if from_package(dotted, package, *names):
+            made = call if isinstance(call, ast.Call) else ast.copy_location(ast.Call(call, [], []), call)
+            return RetryPolicy(package) if has_unknown(made) else parse(module, made)
+    for package, names, library, read in objects.READERS if isinstance(call, ast.Call) else ():
+        if isinstance(call, ast.Call) and from_package(dotted, package, *names):
+            return None if has_unknown(call) else read(module, call, library)
+    return None
+
+
+def _whole(module: Module, expr: ast.expr) -> ast.expr:
+    """Return a call with the arguments of its partial and of `**` dictionaries written out."""
+    if not isinstance(expr, ast.Call):
+        return expr
+    function = expr.func
+    caller = module.value(function.value) if isinstance(function, ast.Attribute) and function.attr == "on" else None
+    if isinstance(caller, ast.Call) and from_package(module.name_of(caller.func), "stamina", *_CALLERS):
+        return ast.copy_location(ast.Call(func=caller.func, args=expr.args, keywords=caller.keywords), expr)
+    return module.whole(expr)
+
+
+def resolve_policy(module: Module, expr: ast.expr, seen: set[int]) -> tuple[RetryPolicy, bool] | None:
+    """Return the policy of a decorator or an iterable that repeats code, and whether it is defined elsewhere."""
+    policy = read_policy(module, expr)
+    value = module.value(expr)
+    is_elsewhere = policy is None and value is not expr and isinstance(value, ast.Call)
+    if policy is not None:
+        seen.add(id(expr))
+    elif is_elsewhere and value is not None and value is not expr:
+        policy = read_policy(module, value)
+    if policy is None or policy.errors.names is None:
+        policy = _read_made(module, expr) or policy
+    return (policy, is_elsewhere) if policy is not None and policy.library in _DECORATORS else None
+
+
+def _read_made(module: Module, expr: ast.expr) -> RetryPolicy | None:
+    """Return the policy that a function of the package makes with the arguments of a call, None if it makes none."""
+    if not isinstance(expr, ast.Call):
+        return None
+    home, function = module.resolve_call(expr)
+    results = [node.value for node in walk_inside(function.body) if isinstance(node, ast.Return)] if function else []
+    made = [result for result in results if isinstance(result, ast.Call)]
+    with home.bound(function, expr, module):
+        known = [policy for call in made if (policy := read_policy(home, call)) is not None]
+    return next((policy for policy in known if policy.errors.names), known[-1] if known else None)
+
+
+def _read_source(module: Module, source: Loop | ast.expr) -> RetryPolicy | None:
+    if isinstance(source, Loop):
+        known = read_loop(module, source)
+        return known[0] if known is not None else None
+    found = resolve_policy(module, source, set())
+    return found[0] if found is not None else None
+
+
+def find_repeater(module: Module, expr: ast.expr, depth: int = 0, *, decorates: bool = False) -> Repeater | None:
     """Return what an expression does to the function that it gets or decorates, None if it repeats nothing."""
-    place, node = module.definition(expr)
-    if node is None and isinstance(expr, ast.Attribute):
-        owner = module.class_of(expr)
-        node = module.methods.get((owner, expr.attr)) if owner and ast.unparse(expr.value) in ("self", "cls") else None
-    is_definition = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-    return place.keep(_find_repeaters).get(node) if node is not None and is_definition else None
+    made = expr.func if isinstance(expr, ast.Call) else expr
+    if not isinstance(made, (ast.Name, ast.Attribute)):
+        return None
+    place, node = module.definition(made)
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        is_object = decorates or isinstance(made, ast.Name)
+        known = module.type_of(made) if is_object else None  # `guard = Guard()`
+        place, node = known if known is not None else (place, None)
+    if node is None:
+        return None
+    found = place.keep(_find_repeaters).get(node)
+    if found is None and depth < _DEEPEST and not isinstance(node, ast.ClassDef):
+        passing = place.keep(_make_cache)
+        if node not in passing:
+            passing[node] = None  # a circle ends here
+            passing[node] = _find_passing(place, node, depth)
+        found = passing[node]
+    return found
+
+
+def _make_cache(module: Module) -> dict[ast.AST, Repeater | None]:
+    return {}
+
+
+def _find_passing(module: Module, function: ast.AST, depth: int) -> Repeater | None:
+    """Return the repeater to which a function passes a function that it gets itself."""
+    assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))  # noqa: S101 - for type checkers
+    names = {one.arg for one in parameters(function)} - {"self", "cls"}
+    for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)) if names else ():
+        given = [item.id for item in (*call.args, *(o.value for o in call.keywords)) if isinstance(item, ast.Name)]
+        known = find_repeater(module, call.func, depth + 1) if names & {*given} else None
+        taken = _find_given(call, known) if known is not None else None
+        if known is not None and isinstance(taken, ast.Name) and taken.id in names:
+            policy = known.read(module, call.func if isinstance(call.func, ast.Call) else call)
+            order = [one.arg for one in parameters(function) if one.arg not in ("self", "cls")]
+            is_decorator = any(
+                isinstance(n, ast.Return) and _names_inner(function, n.value) for n in ast.walk(function)
+            )
+            place = None if is_decorator or known.taken is None else (order.index(taken.id), taken.id)
+            return Repeater(module, policy, ast.Constant(None), None, place, known.awaits)
+    return None
+
+
+def _names_inner(function: Function, value: ast.expr | None) -> bool:
+    inner = {node.name for node in function.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    return isinstance(value, ast.Name) and value.id in inner
 
 
 def _find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
     found = dict[ast.AST, Repeater]()
-    for policy, code, loop in module.keep(loops_of):
-        calls = [call for call in calls_in(code.attempt) if isinstance(call.func, ast.Name)]
+    for policy, source, region, place, wraps in _find_sources(module):
+        calls = [call for call in calls_in(region) if isinstance(call.func, ast.Name)]
         called = {ast.unparse(call.func) for call in calls}
-        around = [n for n in module.ancestors(loop) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        around = [n for n in module.ancestors(place) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        if isinstance(place, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            around = [place, *around]
         taking = next((f for f in around if called & {one.arg for one in parameters(f)}), None)
         if taking is None:
             continue
         names = {one.arg for one in parameters(taking)}
-        awaits = any(isinstance(module.parents[c], ast.Await) for c in calls if ast.unparse(c.func) in names)
+        awaits = any(isinstance(module.parents.get(c), ast.Await) for c in calls if ast.unparse(c.func) in names)
+        awaits = awaits or (not isinstance(source, Loop) and not isinstance(taking, ast.AsyncFunctionDef))
         owner = module.class_of(taking)
+        init = module.methods.get((owner, "__init__")) if owner is not None else None
         if taking.name == "__call__" and owner is not None:
-            found[owner] = Repeater(policy, None, awaits)
-        elif taking is around[-1]:
+            found[owner] = Repeater(module, policy, source, init, None, awaits)
+        elif taking is around[-1] and not wraps:
             order = [one.arg for one in parameters(taking) if one.arg not in ("self", "cls")]
-            place = next((order.index(name) for name in order if name in called), None)
-            found[taking] = Repeater(policy, place, awaits)
+            name = next(name for name in order if name in called)
+            found[taking] = Repeater(module, policy, source, init or taking, (order.index(name), name), awaits)
         else:
             awaits = awaits or (around[-1] in found and found[around[-1]].awaits)  # it makes a wrapper for both
-            found[around[-1]] = Repeater(policy, None, awaits)
+            found[around[-1]] = Repeater(module, policy, source, around[-1], None, awaits)
     return found
+
+
+def _find_sources(module: Module) -> Iterator[tuple[RetryPolicy, Loop | ast.expr, list[ast.stmt], ast.AST, bool]]:
+    """Yield what may repeat a parameter: policy, source, what is repeated, place, and if it makes a wrapper."""
+    for policy, code, loop in module.keep(loops_of):
+        yield policy, loop, code.attempt, loop, False
+    packages = {name.partition(".")[0] for name in module.imports.values()}
+    if not packages & _PACKAGES and not any(name.startswith(".") or "." in name for name in module.imports.values()):
+        return
+    for loop in module.loops:
+        known = resolve_policy(module, loop.iter, set()) if not isinstance(loop, ast.While) else None
+        if known is not None and not isinstance(loop, ast.While):
+            yield known[0], loop.iter, loop.body, loop, False
+    for function in module.functions:
+        for decorator in function.decorator_list:
+            is_inner = module.function_of(function) is not None
+            known = resolve_policy(module, decorator, set()) if is_inner else None
+            if known is not None:
+                yield known[0], decorator, function.body, function, False
+    taken = {one.arg for function in module.functions for one in parameters(function)}
+    for call in module.calls:
+        given = next(iter(call.args), None)
+        if not isinstance(given, ast.Name) or (isinstance(call.func, ast.Name) and call.func.id in _BUILTINS):
+            continue
+        if given.id not in taken or module.function_of(call) is None or module.values(given):
+            continue
+        made = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr in CALLS else call.func
+        known = resolve_policy(module, made, set()) if isinstance(made, (ast.Call, ast.Name, ast.Attribute)) else None
+        if known is not None and (known[1] or isinstance(made, ast.Call)):
+            sent = ast.copy_location(ast.Call(given, [], []), call)
+            wraps = isinstance(module.parents.get(call), ast.Return) and len(call.args) == 1 and made is call.func
+            yield known[0], made, [ast.copy_location(ast.Expr(sent), call)], call, wraps
+
+
+def _find_given(call: ast.Call, known: Repeater) -> ast.expr | None:
+    """Return the function that a call passes to a repeater."""
+    index, name = known.taken or (0, "")
+    return call.args[index] if len(call.args) > index else keyword(call, name)
+
+
+def read_given_code(module: Module, call: ast.Call, known: Repeater) -> RepeatedCode | None:
+    """Return the code that a repeater gets from a call, None if it is unknown or the call makes a decorator."""
+    given = _find_given(call, known)
+    if given is None or (known.taken is None and (len(call.args) != 1 or call.keywords)):
+        return None
+    index = (known.taken or (0, ""))[0]
+    position = index if len(call.args) > index else len(call.args)
+    passed = call if len(call.args) > index else ast.copy_location(ast.Call(call.func, [*call.args, given], []), call)
+    if passed is not call:
+        module.parents[passed] = module.parents.get(call, module.tree)
+    return read_repeated_code(module, passed, position)
 
 
 def read_repeated_code(module: Module, call: ast.Call, position: int) -> RepeatedCode | None:
@@ -79,7 +271,7 @@ def read_repeated_code(module: Module, call: ast.Call, position: int) -> Repeate
     module.parents[sent] = module.parents.get(call, module.tree)
     home, function = module.resolve_call(sent)
     if function is not None and home is module:
-        return RepeatedCode(function.body, function, by_call=True)
+        return RepeatedCode(function.body, function, by_call=True, call=sent)
     is_known = function is not None or (
         isinstance(given, ast.Attribute) or (isinstance(given, ast.Name) and "." in module.name_of(given)[1:])
     )

@@ -6,17 +6,22 @@ from collections.abc import Iterator
 from forbear_audit.libraries import clients
 from forbear_audit.libraries.effects import effects
 from forbear_audit.libraries.errors import error_names, is_doubtful
+from forbear_audit.libraries.http import is_general, is_reading
 from forbear_audit.loops.loop_exits import find_repeated_statuses, survives
 from forbear_audit.loops.paths import goes_on, returned
-from forbear_audit.loops.statuses import DOUBTFUL, is_status, numbers
+from forbear_audit.loops.statuses import DOUBTFUL, is_status, numbers, truth
 from forbear_audit.loops.waits import mentions_header
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import RESET, RESPONSES_AND_ERRORS, WAITS
-from forbear_audit.reading.retry_use import RetryUse
+from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import Function, keyword, walk_inside
 from forbear_audit.reading.syntax import calls_in, plain_names_in, statements_of_handlers
+from forbear_audit.rules.find import find_retries
 
 _BUSY = 429
+_ACTING = ("POST", "PATCH", "post", "patch")
+_DEEPEST = 3  # classes of classes
+_MOST_READ = 30  # functions in which an error may be raised
 
 
 def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
@@ -24,6 +29,7 @@ def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.
     if use.policy.is_safe:
         return
     errors = _doubts(module, use)
+    errors += tuple(name for error in errors for name in _find_causes(module, use.code.attempt, error, []))
     by_status = _repeats_failures(module, use)
     if not errors and not by_status:
         return
@@ -49,6 +55,38 @@ def _doubts(module: Module, use: RetryUse) -> tuple[str, ...]:
         if not any(outcomes):
             certain |= {*(error_names(module, handler.type) or ())}
     return tuple(name for name in use.policy.errors.names or () if name not in certain)
+
+
+def _find_causes(module: Module, region: list[ast.stmt], error: str, read: list[ast.AST]) -> Iterator[str]:
+    """Yield the errors and failed statuses for which code raises an error of its own package."""
+    if is_doubtful(error, "network") or "." not in error:
+        return
+    last = error.rpartition(".")[2]
+    for node in walk_inside(region):
+        if isinstance(node, ast.Raise) and last in _names_with_bases(module, node.exc):
+            around = next((p for p in module.ancestors(node) if isinstance(p, (ast.If, ast.ExceptHandler))), None)
+            if isinstance(around, ast.ExceptHandler):
+                yield from error_names(module, around.type) or ()
+            elif around is not None and any(truth(module, around.test, status) for status in DOUBTFUL):
+                yield "forbear.transient"
+        elif isinstance(node, ast.Call) and len(read) < _MOST_READ:
+            home, function = module.resolve_behaviour(node)
+            if function is not None and function not in read:
+                read.append(function)
+                yield from _find_causes(home, function.body, error, read)
+
+
+def _names_with_bases(module: Module, raised: ast.expr | None) -> list[str]:
+    """Return the last parts of the names of an error that is raised, and of what it is made of."""
+    made = raised.func if isinstance(raised, ast.Call) else raised
+    names = list[str]()
+    for _ in range(_DEEPEST):
+        if not isinstance(made, (ast.Name, ast.Attribute)):
+            break
+        names.append(module.name_of(made).rpartition(".")[2])
+        module, node = module.definition(made)
+        made = node.bases[0] if isinstance(node, ast.ClassDef) and node.bases else None
+    return names
 
 
 def _repeats_failures(module: Module, use: RetryUse) -> bool:
@@ -79,6 +117,24 @@ def _predicate(module: Module, expr: ast.expr | None) -> Function | ast.Lambda |
         return expr
     target = module.top.get(expr.id) if isinstance(expr, ast.Name) else None
     return target if isinstance(target, ast.FunctionDef) else None
+
+
+def find_unsafe_uses(module: Module, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str, str]]:
+    """Yield the calls that pass what to send to a function of the package with a retry: `self.request("POST", ...)`."""
+    for call in module.calls:
+        if not any(isinstance(item, ast.Constant) and item.value in _ACTING for item in call.args[:2]):
+            continue
+        home, function = module.resolve_behaviour(call)
+        others = uses if home is module else home.keep(find_retries)
+        use = others.by_function.get(id(function))
+        user = module.function_of(call)
+        if function is None or use is None or (user is not None and is_reading(user.name)):
+            continue
+        with home.bound(function, call, module):
+            hits = [*find_unsafe_calls(home, use)]
+        shown = user is not None and not is_general(user.name)
+        for rule, _, message in hits[:1]:
+            yield "UNSAFE" if shown else rule, call, f"{message} (in {function.name}())", use.policy.library
 
 
 def find_unsafe_client_calls(module: Module) -> Iterator[tuple[str, ast.AST, str, str]]:

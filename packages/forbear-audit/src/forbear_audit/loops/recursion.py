@@ -1,0 +1,66 @@
+"""Functions that call themselves after an error: each is read as the loop that does the same."""
+
+import ast
+import copy
+from typing import cast
+
+from forbear_audit.reading.modules import Module
+from forbear_audit.reading.scopes import Function, arguments, walk_inside
+from forbear_audit.reading.syntax import calls_in, statements_of_handlers
+
+_LARGEST = 400  # nodes of a function that is copied
+
+
+def find_recursions(module: Module) -> list[ast.While]:
+    """Return the loops that stand for functions of a module which call themselves in or after an error handler."""
+    loops = list[ast.While]()
+    for function in module.functions:
+        tries = [node for node in function.body if isinstance(node, ast.Try)]
+        if tries:
+            after = function.body[function.body.index(tries[-1]) + 1 :]
+            calls = calls_in([*statements_of_handlers(tries), *after])
+            again = [call for call in calls if _calls_itself(module, function, call)]
+            if len(again) == 1 and sum(1 for _ in walk_inside(function.body)) < _LARGEST:
+                loops.append(_unroll(module, function, again[0], tries[0]))
+    return loops
+
+
+def _calls_itself(module: Module, function: Function, call: ast.Call) -> bool:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name == function.name and module.resolve_call(call)[1] is function
+
+
+def _unroll(module: Module, function: Function, again: ast.Call, place: ast.stmt) -> ast.While:
+    """Return `while True` over a copy of a function, in which the call of itself sets the parameters and goes on."""
+    is_method = isinstance(module.parents.get(function), ast.ClassDef)
+    passed = arguments(function, again, is_method=is_method)
+    steps = [_step(name, value) for name, value in passed.items() if ast.unparse(value) != name]
+    loop = ast.copy_location(
+        ast.While(ast.Constant(value=True), [*copy.deepcopy(function.body), ast.Return()], []), place
+    )
+    for parent in [*ast.walk(loop)]:
+        for name in ("body", "orelse", "finalbody"):
+            value: object = getattr(parent, name, None)
+            block = cast("list[ast.stmt]", value) if isinstance(value, list) else []
+            for at, statement in enumerate(block):
+                inside = (node for node in walk_inside([statement]) if isinstance(node, ast.Call))
+                if not hasattr(statement, "body") and any(_locate(node) == _locate(again) for node in inside):
+                    parts = [ast.copy_location(part, statement) for part in (*steps, ast.Continue())]
+                    block[at : at + 1] = parts
+                    break
+    ast.fix_missing_locations(loop)
+    module.parents[loop] = function
+    module.parents.update({child: node for node in ast.walk(loop) for child in ast.iter_child_nodes(node)})
+    return loop
+
+
+def _step(name: str, value: ast.expr) -> ast.stmt:
+    match value:
+        case ast.BinOp(left=ast.Name(id=left), op=(ast.Add() | ast.Sub()) as op, right=right) if left == name:
+            return ast.AugAssign(ast.Name(name, ast.Store()), op, right)
+        case _:
+            return ast.Assign([ast.Name(name, ast.Store())], value)
+
+
+def _locate(node: ast.Call) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)

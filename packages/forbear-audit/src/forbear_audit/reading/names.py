@@ -1,0 +1,239 @@
+"""The names in a file: what each stands for, here or in another file of the package, and what calls pass for it."""
+
+import ast
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self, TypeVar, cast
+
+from forbear_audit.reading.packages import Files
+from forbear_audit.reading.scopes import Function, Scopes, arguments
+
+_T = TypeVar("_T")
+DEEPEST = 5  # steps from a name to its value: more are a circle, or nothing a reader would follow either
+_MOST_VALUES = 20  # of a name
+
+
+class Names(Scopes):
+    """One file, with the names that it takes from others of its package.
+
+    An expression of another module that a method returns may be passed to all methods, as one of this module.
+    """
+
+    def __init__(self, tree: ast.Module, path: Path | None = None) -> None:
+        self._files = Files(type(self)) if path else None
+        self._homes: dict[ast.AST, Self] = {}
+        self._bound: dict[tuple[ast.AST, str], ast.expr] = {}
+        self._kept: dict[object, object] = {}
+        self._notes: dict[ast.AST, ast.expr | None] = {}
+        self._passed: dict[tuple[ast.AST, str], ast.expr | None] = {}
+        self._forget()
+        super().__init__(tree, path)
+
+    def _forget(self) -> None:
+        self._traced: dict[str, tuple[Self, ast.AST | None, str]] = {}
+        self._returned: dict[ast.AST, ast.expr | None] = {}
+        self._defined: dict[ast.AST, tuple[Self, ast.AST | None]] = {}
+        self._typed: dict[ast.AST, tuple[Self, ast.ClassDef] | None] = {}
+
+    def attach(self, files: Files) -> None:
+        """Follow the files that `files` follows, from now on: their number counts for all of them together."""
+        if self._files is not files:
+            self._files = files
+            self._homes = {}
+            self._forget()
+
+    def keep(self, make: Callable[[Self], _T]) -> _T:
+        """Return what a function makes of this module; it is made once, and kept as long as the module is."""
+        if make not in self._kept:
+            self._kept[make] = make(self)
+        return cast("_T", self._kept[make])
+
+    @contextmanager
+    def bound(self, function: Function | None, call: ast.Call | None, caller: Self) -> Generator[None]:
+        """Within this, the parameters of a function of this module stand for what a call in another one passes."""
+        if function is None or call is None:
+            yield
+            return
+        given = self.pass_arguments(function, call, caller)
+        before, saved = self._bound, (self._traced, self._returned, self._defined, self._typed)
+        self._bound = {**before, **{(function, name): value for name, value in given.items()}}
+        self._forget()
+        try:
+            yield
+        finally:
+            self._bound = before
+            self._traced, self._returned, self._defined, self._typed = saved
+
+    def pass_arguments(self, function: Function, call: ast.Call, caller: Self) -> dict[str, ast.expr]:
+        """Return what a call in a module passes to the parameters of a function of this one."""
+        is_method = isinstance(self.parents.get(function), ast.ClassDef) and not any(
+            ast.unparse(decorator) == "staticmethod" for decorator in function.decorator_list
+        )
+        given = arguments(function, caller.whole(call), is_method=is_method)
+        home = caller.home_of(call)
+        return {name: self.adopt(home, value) for name, value in given.items()}
+
+    def home_of(self, node: ast.AST) -> Self:
+        """Return the module in which a node stands."""
+        return self._homes.get(node, self)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes around `node`, the nearest first."""
+        home = self.home_of(node)
+        return super().ancestors(node) if home is self else home.ancestors(node)
+
+    def values(self, name: ast.expr) -> list[ast.expr]:
+        """Return the expressions that are assigned to a name, or to an attribute of `self`, where `name` stands."""
+        home = self.home_of(name)
+        if home is not self:
+            return [self.adopt(home.home_of(value), value) for value in home.values(name)]
+        given = self._find_given(name) if isinstance(name, ast.Name) and self._bound else None
+        return super().values(name) if given is None else [given]
+
+    def _find_given(self, name: ast.Name) -> ast.expr | None:
+        """Return what a parameter is bound to, None if the name is none or is not bound."""
+        around: ast.AST = name
+        while (around := self.scope(around)) is not self.tree:
+            if (around, name.id) in self.assigned:
+                return None
+            if (around, name.id) in self._bound:
+                return self._bound[around, name.id]
+        return None
+
+    def adopt(self, home: Self, expr: ast.expr) -> ast.expr:
+        """Return an expression of another module, whose home is known from now on."""
+        if home is not self and expr not in self._homes:
+            self._homes.update(dict.fromkeys(ast.walk(expr), home))
+        return expr
+
+    def take(self, home: Self, expr: ast.expr | None) -> ast.expr | None:
+        """Return what a module found, as an expression that may be asked about here."""
+        return self.adopt(home.home_of(expr), expr) if expr is not None else None
+
+    def locate(self, made: ast.Call, like: ast.Call) -> ast.Call:
+        """Return a call that was written out, which from now on stands where another one stands."""
+        home = self._homes.get(like, self)
+        home.parents[made] = home.parents.get(like, home.tree)
+        if home is not self:
+            self.adopt(home, made.func)
+            self._homes[made] = self._homes[made.func]
+        return made
+
+    def local_name(self, expr: ast.expr | None, depth: int = 0) -> str:
+        """Return the dotted name of an expression as this module says it, "" if it has none."""
+        if isinstance(expr, ast.Name):
+            if expr.id in self.imports:
+                return self.imports[expr.id]
+            values = super().values(expr)
+            if len(values) == 1 and isinstance(values[0], (ast.Name, ast.Attribute)) and depth < DEEPEST:
+                inner = values[0]
+                return "" if isinstance(inner, ast.Name) and inner.id == expr.id else self.local_name(inner, depth + 1)
+            return f".{expr.id}" if expr.id in self.top or values else expr.id
+        if isinstance(expr, ast.Attribute):
+            base = self.local_name(expr.value, depth)
+            return f"{base}.{expr.attr}" if base else ""
+        return ""
+
+    def name_of(self, expr: ast.expr | None) -> str:
+        """Return the full dotted name of an expression, such as "tenacity.retry"; "" if it has none.
+
+        A name that the module defines itself begins with ".", a builtin or an unknown name has no dot. Names that
+        another module of the package only passes on have the name that they have there.
+        """
+        home = self.home_of(expr) if expr is not None else self
+        dotted = home.local_name(expr)
+        if self._files is None or "." not in dotted or expr is None or home.is_own(expr, dotted):
+            return dotted
+        place, node, rest = home.trace(dotted)
+        if node is None:
+            return rest
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            return place.local_name(node) + rest
+        return dotted
+
+    def is_given(self, expr: ast.expr) -> bool:
+        """Return whether a dotted name begins with a parameter or a variable of a function, such as `self.pool`."""
+        home = self.home_of(expr)
+        while isinstance(expr, ast.Attribute):
+            expr = expr.value
+        return isinstance(expr, ast.Name) and expr.id not in home.imports and home.function_of(expr) is not None
+
+    def is_own(self, expr: ast.expr, dotted: str) -> bool:
+        """Return whether a dotted name begins with a name of this module; `.shop` may also be a module next to it."""
+        while isinstance(expr, ast.Attribute):
+            expr = expr.value
+        return isinstance(expr, ast.Name) and expr.id not in self.imports and f"{dotted}.".startswith(f".{expr.id}.")
+
+    def trace(self, dotted: str) -> tuple[Self, ast.AST | None, str]:
+        """Return where a dotted name of this module leads, through the modules that only pass it on."""
+        if dotted not in self._traced:
+            self._traced[dotted] = self._follow(dotted)
+        return self._traced[dotted]
+
+    def _follow(self, dotted: str) -> tuple[Self, ast.AST | None, str]:
+        home = self
+        for _ in range(DEEPEST):
+            found = self._files.find(home.path, dotted) if self._files is not None and home.path is not None else None
+            if found is None or found[0] is home:
+                break
+            place, name, rest = cast("tuple[Self, str, str]", found)
+            place.attach(cast("Files", self._files))
+            values = place.assigned.get((place.tree, name), [])
+            if name in place.top:
+                return place, place.top[name], rest
+            if len(values) == 1 or (values and name not in place.imports):
+                real = [v for v in values if not is_none(v)] or values
+                return place, real[0] if len(real) == 1 else place.tree, rest
+            if name not in place.imports:
+                return place, place.tree, rest
+            home, dotted = place, place.imports[name] + rest
+        return home, None, dotted
+
+    def find_local(self, name: ast.Name) -> Function | None:
+        """Return the function within a function that a name of this module stands for, None if it is none."""
+        around: ast.AST = name
+        while (around := self.scope(around)) is not self.tree:
+            found = self.local.get((around, name.id))
+            if found is None and isinstance(around, ast.ClassDef) and self.scope(name) is around:
+                found = self.methods.get((around, name.id))
+            if found is not None:
+                return found
+        return None
+
+    def calls_of(self, name: str) -> list[ast.Call]:
+        """Return the calls in this module of functions or methods with a name."""
+        return self.keep(_index_calls).get(name, [])
+
+    def value(self, expr: ast.expr | None) -> ast.expr | None:
+        """Return the expression behind `expr`."""
+        return expr
+
+    def whole(self, call: ast.Call) -> ast.Call:
+        """Return a call with all that it passes written out."""
+        return call
+
+
+def is_none(value: ast.expr) -> bool:
+    """Return whether an expression is `None`."""
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def choose_only(values: list[ast.expr]) -> ast.expr | None:
+    """Return the only value of a name, None if there are more. `client = None` only announces one."""
+    real = [v for v in values if not is_none(v)] if len(values) > 1 else values
+    if len(real) > _MOST_VALUES:
+        return None
+    if len(real) == len(values) == 1:
+        return real[0]
+    makers = {ast.unparse(v.func) if isinstance(v, ast.Call) else "" for v in real}
+    return real[-1] if len(makers) == 1 and "" not in makers else None
+
+
+def _index_calls(module: Names) -> dict[str, list[ast.Call]]:
+    """Return the calls of a module by the last name of what they call."""
+    found = dict[str, list[ast.Call]]()
+    for call in module.calls:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        found.setdefault(name, []).append(call)
+    return found

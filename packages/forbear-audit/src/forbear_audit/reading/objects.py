@@ -1,0 +1,252 @@
+"""The objects in a file: of which class of the package they are, and what defines their attributes."""
+
+import ast
+from collections.abc import Iterator
+from typing import Self, cast
+
+from forbear_audit.reading.names import DEEPEST, Names, choose_only, is_none
+from forbear_audit.reading.scopes import Function, defaults, parameters
+
+_MOST_FIELDS = 100  # of a class
+_WRAPPED = ("Optional", "Annotated", "Final", "ClassVar", "Iterator", "Generator", "AsyncIterator", "Type", "type")
+
+
+class Objects(Names):
+    """One file, with the classes of its objects."""
+
+    def definition(self, expr: ast.expr) -> tuple[Self, ast.AST | None]:
+        """Return the module and the definition of an expression: a function, a class, or a value elsewhere."""
+        if expr not in self._defined:
+            self._defined[expr] = self, None  # a circle ends here
+            found = self._define(self.home_of(expr), expr)
+            self._defined[expr] = found
+            return found
+        return self._defined[expr]
+
+    def _define(self, home: Self, expr: ast.expr) -> tuple[Self, ast.AST | None]:
+        if isinstance(expr, ast.Name):
+            if expr.id in ("self", "cls"):
+                return home, None
+            given = home.values(expr) if home._bound else []
+            inner = home.find_local(expr)
+            if inner is not None:
+                return home, inner
+            if (
+                len(given) == 1
+                and home.home_of(given[0]) is not home
+                and isinstance(given[0], (ast.Name, ast.Attribute))
+            ):
+                return self.definition(self.adopt(home.home_of(given[0]), given[0]))
+        dotted = home.local_name(expr)
+        own, _, rest = dotted[1:].partition(".")
+        place = home
+        node: ast.AST | None = home.top.get(own) if dotted.startswith(".") else None
+        if node is None and "." in dotted and not home.is_own(expr, dotted):
+            place, node, rest = home.trace(dotted)
+            rest = rest.removeprefix(".")
+        if not rest and node is not None:
+            return place, node
+        if isinstance(node, ast.ClassDef) and "." not in rest:
+            return place.find_member(node, rest)
+        if not isinstance(expr, ast.Attribute):
+            return place, None
+        owner = self.type_of(expr.value)
+        if owner is None:
+            return place, None
+        place, node = owner[0].find_member(owner[1], expr.attr)
+        made = self.value(expr.value)
+        if isinstance(made, ast.Call) and (node is None or isinstance(node, ast.expr)):
+            passed = self._find_made_with(owner[0], owner[1], made, expr.attr, node)
+            if passed is not None:
+                return self.home_of(passed), passed
+        return (place, node) if node is not None else owner[0].find_delegated(owner[1], expr)
+
+    def find_delegated(self, owner: ast.ClassDef, wanted: ast.Attribute) -> tuple[Self, ast.AST | None]:
+        """Return what `__getattr__` of a class returns for a name: a call, in which its parameter is the name."""
+        home, function = self.find_member(owner, "__getattr__")
+        if not isinstance(function, ast.FunctionDef) or len(function.args.args) != 2:
+            return home, None
+        found, name = home.value(home.find_returned(function)), function.args.args[1].arg
+        if not isinstance(found, ast.Call):
+            return home, None
+        text = ast.copy_location(ast.Constant(wanted.attr), found)
+        args = [text if isinstance(item, ast.Name) and item.id == name else item for item in found.args]
+        made = ast.copy_location(ast.Call(found.func, args, found.keywords), found)
+        return home, home.locate(made, found)
+
+    def _find_made_with(
+        self, place: Self, owner: ast.ClassDef, made: ast.Call, name: str, node: ast.expr | None
+    ) -> ast.expr | None:
+        """Return what the call that made an object passes for one of its attributes, None if it passes nothing."""
+        init = place.find_member(owner, "__init__")
+        if isinstance(init[1], (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names = [node.id] if isinstance(node, ast.Name) else []
+            passed = init[0].pass_arguments(init[1], made, self)
+            return next((passed.get(one) or defaults(init[1]).get(one) for one in names), None)
+        notes = [s.target for s in owner.body[:_MOST_FIELDS] if isinstance(s, ast.AnnAssign)]
+        fields = [target.id for target in notes if isinstance(target, ast.Name)]
+        given = dict(zip(fields, made.args, strict=False)) | {
+            item.arg: item.value for item in made.keywords if item.arg
+        }
+        return self.adopt(self.home_of(made), given[name]) if name in given else None
+
+    def type_of(self, expr: ast.expr) -> tuple[Self, ast.ClassDef] | None:
+        """Return the class of this package that an object is of, by its maker or its annotation; None if unknown."""
+        if expr not in self._typed:
+            self._typed[expr] = None  # a circle ends here
+            found = self._find_type(expr)
+            self._typed[expr] = found
+            return found
+        return self._typed[expr]
+
+    def _find_type(self, expr: ast.expr) -> tuple[Self, ast.ClassDef] | None:
+        home = self.home_of(expr)
+        made = self.value(expr)
+        if (isinstance(expr, ast.Name) and expr.id in ("self", "cls")) or (
+            isinstance(made, ast.Name) and made.id == "self"
+        ):
+            owner = self.class_of(made or expr)
+            return (self.home_of(made or expr), owner) if owner is not None else None
+        if made is None:
+            return None
+        if isinstance(made, ast.Call) and isinstance(made.func, (ast.Name, ast.Attribute)):
+            if isinstance(made.func, ast.Name) and made.func.id == "cls":
+                owner = self.class_of(made)
+                return (self.home_of(made), owner) if owner is not None else None
+            place, node = self.definition(made.func)
+            if isinstance(node, ast.ClassDef):
+                return place, node
+        note = self.note_of(made)
+        place, node = self.definition(note) if note is not None else (home, None)
+        return (place, node) if isinstance(node, ast.ClassDef) else None
+
+    def note_of(self, expr: ast.expr) -> ast.expr | None:
+        """Return the type that annotations give to a name, an attribute or a result; None without one."""
+        home, note = self.home_of(expr), None
+        match expr:
+            case ast.Name(id=name):
+                around: ast.AST = expr
+                while note is None and around is not home.tree:
+                    around = home.scope(around)
+                    spec = parameters(around) if isinstance(around, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
+                    note = next((one.annotation for one in spec if one.arg == name), home.notes.get((around, name)))
+            case ast.Attribute(value=owner, attr=name):
+                known = self.type_of(owner)
+                home, note = known[0].find_note(known[1], name) if known is not None else (home, None)
+            case ast.Call(func=(ast.Name() | ast.Attribute()) as made):
+                home, node = self.definition(made)
+                note = node.returns if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+            case _:
+                pass
+        if note is not None and note not in home._notes:
+            home._notes[note] = _open_note(note)
+        found = home._notes.get(note) if note is not None else None
+        return self.adopt(home, found) if found is not None else None
+
+    def find_note(self, owner: ast.ClassDef, name: str, depth: int = 0) -> tuple[Self, ast.expr | None]:
+        """Return the annotation of an attribute of a class, or of one that it is made of, with its module."""
+        if (owner, name) in self.notes:
+            return self, self.notes[owner, name]
+        for place, base in self._bases(owner, depth):
+            found = place.find_note(base, name, depth + 1)
+            if found[1] is not None:
+                return found
+        return self, None
+
+    def find_member(self, owner: ast.ClassDef, name: str, depth: int = 0) -> tuple[Self, ast.AST | None]:
+        """Return what defines an attribute of a class, or of one that it is made of: a function, or a value."""
+        values = self.attributes.get((owner, name)) or self.assigned.get((owner, name), [])
+        node = self.methods.get((owner, name)) or choose_only(values)
+        if node is not None:
+            return self, node
+        for place, base in self._bases(owner, depth):
+            found = place.find_member(base, name, depth + 1)
+            if found[1] is not None:
+                return found
+        return self, None
+
+    def _bases(self, owner: ast.ClassDef, depth: int) -> Iterator[tuple[Self, ast.ClassDef]]:
+        for base in owner.bases if depth < DEEPEST else ():
+            place, node = self.definition(base)
+            if isinstance(node, ast.ClassDef) and node is not owner:
+                yield place, node
+
+    def type_name(self, expr: ast.expr) -> str:
+        """Return the dotted name of the type that annotations give to a name or an attribute, "" without one."""
+        note = self.note_of(expr)
+        return self.name_of(note) if note is not None else ""
+
+    def resolve_call(self, call: ast.Call) -> tuple[Self, Function | None]:
+        """Return the function that a call calls, in this module or another of its package, with its module."""
+        if not isinstance(call.func, (ast.Name, ast.Attribute)):
+            return self.home_of(call), None
+        home, node = self.definition(call.func)
+        return home, node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+
+    def resolve_behaviour(self, call: ast.Call) -> tuple[Self, Function | None]:
+        """Return the function that a call runs: of a method without a body, that of the only class which has it."""
+        home, function = self.resolve_call(call)
+        owner = home.parents.get(function) if function is not None else None
+        if function is None or not isinstance(owner, ast.ClassDef) or not _is_stub(function):
+            return home, function
+        known = cast("dict[ast.AST, list[tuple[Self, ast.ClassDef]]]", home.keep(_make_cache))
+        if owner not in known:
+            known[owner] = [*home.find_implementations(owner)]
+        makers = known[owner]
+        node = makers[0][0].methods.get((makers[0][1], function.name)) if len(makers) == 1 else None
+        return (makers[0][0], node) if node is not None else (home, function)
+
+    def find_implementations(self, owner: ast.ClassDef) -> Iterator[tuple[Self, ast.ClassDef]]:
+        """Yield the classes that have all methods of a protocol or an abstract class, in its module and next to it."""
+        wanted = {name for name in names_of(owner) if not name.startswith("__")}
+        near = self._files.list_near(self.path) if self._files is not None and self.path is not None else []
+        for place in (self, *cast("list[Self]", near)):
+            for other in place.top.values():
+                if (
+                    isinstance(other, ast.ClassDef)
+                    and other.name != owner.name
+                    and wanted
+                    and wanted <= names_of(other)
+                ):
+                    yield place, other
+
+    def find_returned(self, function: Function) -> ast.expr | None:
+        """Return what a function of this module returns."""
+        return None
+
+
+def _open_note(note: ast.expr) -> ast.expr | None:
+    """Return the type in an annotation: of a text, of `X | None`, and of `Optional[X]`."""
+    for _ in range(DEEPEST):
+        match note:
+            case ast.Constant(value=str() as text):
+                try:
+                    note = ast.copy_location(ast.parse(text[:200].strip(), mode="eval").body, note)
+                except (SyntaxError, ValueError):
+                    return None
+            case ast.BinOp(left=left, right=right):
+                note = right if is_none(left) else left
+            case ast.Subscript(value=owner, slice=inner) if ast.unparse(owner).rpartition(".")[2] in _WRAPPED:
+                note = inner.elts[0] if isinstance(inner, ast.Tuple) and inner.elts else inner
+            case _:
+                break
+    return note if isinstance(note, (ast.Name, ast.Attribute)) else None
+
+
+def _make_cache(module: Names) -> dict[ast.AST, object]:
+    return {}
+
+
+def _is_stub(function: Function) -> bool:
+    """Return whether a function does nothing: `...`, `pass`, a docstring, or NotImplementedError."""
+    return all(
+        isinstance(s, ast.Pass)
+        or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+        or (isinstance(s, ast.Raise) and s.exc is not None and "NotImplemented" in ast.unparse(s.exc))
+        for s in function.body
+    )
+
+
+def names_of(owner: ast.ClassDef) -> set[str]:
+    """Return the names of the methods of a class."""
+    return {s.name for s in owner.body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef))}
