@@ -42,6 +42,7 @@ MISSING_ARGUMENT: Cases = {
     "run": (("run",), "missing argument 'COMMAND...'"),
     "curl": (("curl",), "URL"),
     "explain": (("explain",), "a request, an RPC, a command of Redis or a call of AWS must follow"),
+    "explain sql": (("explain", "sql", "INSERT"), "SQL is neither an HTTP method nor a kind of call"),
     "export": (("export",), "missing argument 'TARGET'"),
     "cp": (("cp", "gs://bkt/"), "missing argument 'SOURCE...'"),
     "rsync": (("rsync",), "missing argument 'SOURCE'"),

@@ -1,6 +1,8 @@
 """The object that users hold: arguments, copies, threads, forks, the end of a process, and other clients."""
 
+import atexit
 import copy
+import gc
 import os
 import pickle
 import socket
@@ -26,6 +28,7 @@ import forbear
 from forbear.core.budget import MICRO
 from forbear.core.events import Event
 from forbear.policy import retry
+from forbear.shared_budget import budget as budget_module
 from forbear.shared_budget.budget import SharedBudget
 from forbear.testing.valkey import valkey_server
 from forbear_testkit.cli.tls_front import tls_front
@@ -231,3 +234,14 @@ def test_a_process_pays_in_at_its_end(path: str) -> None:
         assert client.hget("{fb:exit}", "tokens") == b"%d" % ((10 + 44) * MICRO)
     assert budget._share.credit.total(0) == 0
     budget._share.close()
+
+
+def test_budgets_that_are_gone_leave_nothing_for_the_end(path: str) -> None:
+    """A process may unpickle a policy for each task: what happens at its end does not grow."""
+    pickled = pickle.dumps(SharedBudget(f"unix://{path}", "gone"))
+    gc.collect()
+    before = atexit._ncallbacks(), len(budget_module._open)
+    for _ in range(10):
+        pickle.loads(pickled)
+    gc.collect()
+    assert (atexit._ncallbacks(), len(budget_module._open)) == before

@@ -88,6 +88,11 @@ class Draft:
         if method.upper() not in _METHODS:
             for near in get_close_matches(method.upper(), _METHODS, 1, 0.75):
                 raise NoAnswer(f"{method} is no HTTP method", f"write {near}")
+            if "://" not in url and "/" not in url:
+                raise NoAnswer(
+                    f"{method} is neither an HTTP method nor a kind of call that can be explained",
+                    "write a METHOD and a URL, or one of grpc, redis, google and aws, and the call",
+                )
         parts = _split(url)
         target = percent_encode(parts.path, _SAFE) or "/"
         both = "&".join(filter(None, (parts.query, query)))

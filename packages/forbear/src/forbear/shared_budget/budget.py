@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import ref
+from weakref import WeakValueDictionary
 
 from forbear.core import check
 from forbear.core.budget import TokenBucket, micro
@@ -124,7 +124,7 @@ class SharedBudget(local.Budget):
             self._client = url_or_client
         self._forks = local._forks[0]
         self._share = self._new_share()
-        atexit.register(_pay_in_at_exit, ref(self))
+        _open[id(self)] = self
 
     def check(self, timeout: float = 5) -> None:
         """Do nothing if the server can be used; else raise BudgetUnavailable, which says why, and what helps.
@@ -237,9 +237,12 @@ def _check_name(name: object) -> None:
         )
 
 
-def _pay_in_at_exit(budget: "ref[SharedBudget]") -> None:
-    """Pay in at the normal end of the process."""
-    alive = budget()
-    if alive is not None:
+_open: "WeakValueDictionary[int, SharedBudget]" = WeakValueDictionary()
+"""The budgets of this process, by their ids: they pay in at its normal end."""
+
+
+@atexit.register
+def _pay_in_at_exit() -> None:
+    for budget in list(_open.values()):
         with suppress(Exception):  # the process is about to end: parts of it may have gone
-            alive._pay_in(_EXIT, last=True)
+            budget._pay_in(_EXIT, last=True)
