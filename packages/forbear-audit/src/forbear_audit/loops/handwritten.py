@@ -113,7 +113,8 @@ def _read_result_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, Repeated
         limits = read_limits(module, loop)
         if PROBES.search(ast.unparse(call.func)) or (limits.unbounded and is_service(module, loop)):
             return None
-        policy = RetryPolicy("loop", limits, read_waits(module, loop, (), limits.attempts), RetriedErrors(names, call))
+        errors = RetriedErrors(names, call, has_predicate=True)  # the helper decides
+        policy = RetryPolicy("loop", limits, read_waits(module, loop, (), limits.attempts), errors)
         return policy, RepeatedCode(loop.body, module.function_of(loop), loop)
     return None
 
