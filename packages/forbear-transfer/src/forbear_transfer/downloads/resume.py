@@ -168,7 +168,7 @@ class ResumableDownload:
 def _find_boot_id() -> str:
     """Return an id that changes each time the machine starts; "" if the system has none (only Linux has one)."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_bytes().decode("ascii").strip()  # needs no import
     except (OSError, ValueError):
         return ""
 
