@@ -112,7 +112,9 @@ def _find_wrapped(module: Module) -> Iterator[RetryUse]:
                 policy = known.read(module, decorator)
                 yield RetryUse(policy, decorator, RepeatedCode(function.body, function), defined_elsewhere=True)
     for call in module.calls:
-        known = find_repeater(module, call.func) if call.args or call.keywords else None
+        given = (*call.args, *(option.value for option in call.keywords))
+        may_repeat = any(isinstance(item, (ast.Name, ast.Attribute, ast.Lambda, ast.Call)) for item in given)
+        known = find_repeater(module, call.func) if may_repeat else None
         code = read_given_code(module, call, known) if known is not None else None
         if known is not None and code is not None:
             yield RetryUse(known.read(module, call), call, code, defined_elsewhere=True)
