@@ -155,11 +155,12 @@ def read_rpc(look: Look, trace: "TracebackType") -> None:
 def read_rpc_wrapped(look: Look, trace: "TracebackType") -> None:
     """Read the call of a generated client for asyncio: the functions that it wraps lead to the multicallable."""
     names = look.names(trace)
-    function, args = names.get("wrapped_func"), names.get("args")
+    function: Any = names.get("wrapped_func")
+    args: tuple[Any, ...] = names["args"]
     for _ in range(_MOST_WRAPPERS):
         method = get_own(function, "_method")
         if method is not None:
-            _add_rpc(look, id(trace.tb_frame), method, args[0] if type(args) is tuple and args else None)
+            _add_rpc(look, id(trace.tb_frame), method, args[0] if args else None)
             return
         function = get_own(function, "__wrapped__")
 
