@@ -179,8 +179,7 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     },
     "sdk:discovery": {("execute",): ("googleapiclient.http",)},
     "sdk:rpc": {("__call__", "with_call"): ("grpc._channel",), ("_with_call",): ("grpc._interceptor",)},
-    "sdk:rpc_wrapped": {("__call__",): ("google.api_core.gapic_v1.method_async",)},
-    "sdk:rpc_part": {("__await__",): ("google.api_core.grpc_helpers_async",)},
+    "sdk:rpc_wrapped": {("__await__",): ("google.api_core.grpc_helpers_async",)},
     "sdk:rpc_stream": {("__next__", "result", "_next"): ("grpc._channel",)},
     "sdk:rpc_awaited": {("__await__", "_fetch_stream_responses", "read"): ("grpc.aio._call",)},
 }

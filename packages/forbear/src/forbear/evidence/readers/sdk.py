@@ -153,20 +153,16 @@ def read_rpc(look: Look, trace: "TracebackType") -> None:
 
 
 def read_rpc_wrapped(look: Look, trace: "TracebackType") -> None:
-    """Read the call of a generated client for asyncio: the functions that it wraps lead to the multicallable."""
-    names = look.names(trace)
-    function: Any = names.get("wrapped_func")
-    args: tuple[Any, ...] = names["args"]
+    """Read the call of a generated client for asyncio: what its caller has wrapped leads to the multicallable."""
+    names = look.names_above(trace)
+    function: Any = names.get("wrapped_func", names.get("rpc"))  # the client itself calls in older versions
+    args: tuple[Any, ...] = names.get("args", ())
     for _ in range(_MOST_WRAPPERS):
         method = get_own(function, "_method")
         if method is not None:
-            _add_rpc(look, id(trace.tb_frame), method, args[0] if args else None)
+            _add_rpc(look, id(trace.tb_frame), method, args[0] if args else names.get("request"))
             return
         function = get_own(function, "__wrapped__")
-
-
-def read_rpc_part(look: Look, trace: "TracebackType") -> None:
-    """Read nothing: the traceback of the error within begins at this frame."""
 
 
 def read_rpc_ended(look: Look, error: BaseException, state: object) -> None:
