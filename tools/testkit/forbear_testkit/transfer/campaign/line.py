@@ -38,6 +38,10 @@ class Line:
         """Call `act` once `count` more bytes have come in, before they are passed on."""
         self._alarms.append((way, self.passed[way] + count, act))
 
+    def mend(self) -> None:
+        """Break no connection any more."""
+        self._cuts.clear()
+
     def __enter__(self) -> Self:
         self._hold(self._listener)
         self._listener.bind(("127.0.0.1", 0))

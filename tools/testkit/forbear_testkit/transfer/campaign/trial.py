@@ -57,23 +57,31 @@ def try_plan(plan: Plan, cloud: Cloud, folder: Path) -> str:
 
 
 async def _trial(world: World) -> str:
-    """Once with faults, and if that failed once without."""
+    """Once with faults, and if that failed once without, at the same address: what is kept belongs to a server."""
     plan, cloud = world.plan, world.cloud
     cloud.fault(*(Fault.from_json({**armed(fault), "path": f"/b/{world.bucket}/"}) for fault in plan.faults))
     with Line(cloud.url, plan.cuts) if plan.cuts else nullcontext(cloud) as place:
         error = await _run(world, place.url, plan.attempts)
-    if error is None:
-        return "done"
-    if not plan.excuses:
-        raise Violation(f"it failed, with nothing to excuse it: {error!r}") from error
-    _check_kind(error)
-    cloud.clear_faults()
+        if error is None:
+            return "done"
+        if not plan.excuses:
+            raise Violation(f"it failed, with nothing to excuse it: {error!r}") from error
+        _check_kind(error)
+        cloud.clear_faults()
+        if isinstance(place, Line):
+            place.mend()
+        return await _try_again(world, place.url, error)
+
+
+async def _try_again(world: World, url: str, error: Exception) -> str:
+    """Carry out the plan without faults, after a run that ended with `error`."""
+    plan, cloud = world.plan, world.cloud
     _settle(cloud)
     if plan.direction not in ("up", "stream") and world.live(SOURCE) is None:
         world.put_source()
     again: Exception | None = error
     for _ in range(2 if plan.disturbed else 1):  # a session may find out at its end only what somebody else has done
-        again = await _run(world, cloud.url, None)
+        again = await _run(world, url, None)
         _settle(cloud)
         if again is None:
             return f"failed: {type(error).__name__}"
