@@ -221,7 +221,7 @@ def _list_other_notes(notes: "Any") -> "list[object]":
 
 
 def text_of(error: BaseException) -> str:
-    """Return `str(error)` with lone surrogates as escapes; if its `__str__` raises, return a text that says so.
+    """Return `str(error)`, or a text that says so if its `__str__` raises. Lone surrogates become escapes.
 
     >>> error_text(ConnectionError("lost"))
     'lost'

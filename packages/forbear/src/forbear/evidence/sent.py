@@ -172,7 +172,7 @@ def package(thing: object) -> str:
 
 _LIBRARIES = frozenset({
     "httpx", "httpx2", "requests", "urllib3", "aiohttp", "yarl", "grpc", "botocore", "multidict", "niquests", "redis",
-    "valkey",
+    "twilio", "valkey",
 })  # fmt: skip
 
 

@@ -80,15 +80,18 @@ def upload(make: Maker) -> Any:
     return same, head["ContentLength"], head["ETag"], head["ContentType"]
 
 
+TABLE: dict[str, Any] = {
+    "TableName": "visits",
+    "KeySchema": [{"AttributeName": "page", "KeyType": "HASH"}],
+    "AttributeDefinitions": [{"AttributeName": "page", "AttributeType": "S"}],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+
+
 def write_batches(make: Maker) -> Any:
     """Make a table by a resource, wait for it, write batches, and read pages."""
     dynamodb = make.resource("dynamodb")
-    table = dynamodb.create_table(
-        TableName="visits",
-        KeySchema=[{"AttributeName": "page", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "page", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    table = dynamodb.create_table(**TABLE)
     table.wait_until_exists()
     with table.batch_writer(overwrite_by_pkeys=["page"]) as batch:
         for number in range(60):
@@ -104,12 +107,7 @@ def write_batches(make: Maker) -> Any:
 def update_under_a_condition(make: Maker) -> Any:
     """Change an item under its version, and run into a condition that fails."""
     dynamodb = make.resource("dynamodb")
-    table = dynamodb.create_table(
-        TableName="visits",
-        KeySchema=[{"AttributeName": "page", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "page", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    table = dynamodb.create_table(**TABLE)
     table.put_item(Item={"page": "/", "version": 1, "count": 0})
     change: dict[str, Any] = {
         "Key": {"page": "/"},

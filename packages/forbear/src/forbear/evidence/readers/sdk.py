@@ -1,7 +1,8 @@
 """Botocore, grpc, googleapiclient and other SDKs: their frames and errors say what a request means."""
 
+from forbear.core.chain import traceback_of
 from forbear.evidence.look import Look
-from forbear.evidence.sent import AwsCall, Sent, body_of, get_own, request_of
+from forbear.evidence.sent import AwsCall, Sent, body_of, get_own, package, request_of
 from forbear.grpc.call import GrpcCall
 
 TYPE_CHECKING = False
@@ -71,23 +72,24 @@ def read_response(look: Look, error: BaseException, response: object) -> None:
 
 def read_uri(look: Look, error: BaseException, uri: object) -> None:
     """Read the request of an error of Twilio; the host is known to what raised it."""
-    trace = error.__traceback__
-    if not type(error).__module__.startswith("twilio."):
+    if package(error) != "twilio" or type(uri) is not str:
         return
+    trace = traceback_of(error)
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     domain = None if trace is None else get_own(look.names(trace).get("self"), "domain")
-    url = uri if "://" in str(uri) else f"{get_own(domain, 'base_url')}{uri}"
+    url = uri if "://" in uri else f"{get_own(domain, 'base_url')}{uri}"
     _add_answered(look, id(error), "twilio", get_own(error, "method"), url, get_own(error, "status"))
 
 
 def _add_answered(
     look: Look, key: int, client: str, method: object, url: object, status: object, headers: object = None
 ) -> None:
-    subject = request_of(str(method).upper(), url, headers)
-    sent = Sent(client, "http", str(method or "").upper(), subject, unsent=False)
+    text = method.upper() if type(method) is str else ""
+    subject = request_of(text, url, headers) if text else None
+    sent = Sent(client, "http", text, subject, unsent=False)
     sent.status = status if type(status) is int else None
-    sent.unread = None if subject else "its URL is not known"
+    sent.unread = None if subject else "its method and URL are not known"
     look.add(key, sent)
 
 
