@@ -1,13 +1,16 @@
 """Cluster clients on a real cluster of two nodes, each behind a proxy."""
 
+import asyncio
 from contextlib import suppress
 from typing import Any
 
 import pytest
 import redis
+import redis.asyncio
 from redis.crc import key_slot
 
 import forbear
+from forbear.core.backoff import Constant
 from forbear.core.report import report
 from forbear_testkit.clients.redis.clusters import CLUSTERS, LOADING, WITH_TRANSACTIONS, open_with, value
 from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour, no_retry
@@ -264,3 +267,32 @@ def value_set(nodes: tuple[int, ...], number: int) -> None:
     """Another writer, past every proxy."""
     with redis.RedisCluster(host="127.0.0.1", port=nodes[0]) as client:
         client.set(HERE, number)
+
+
+@pytest.mark.parametrize(("second", "attempts"), [("get", 2), ("incr", 1)])
+@pytest.mark.parametrize("transaction", [False, True])
+def test_functions_with_pipelines_of_plain_clients(
+    nodes: tuple[int, ...], second: str, attempts: int, transaction: bool
+) -> None:
+    """A function is called again after a lost pipeline that only reads; its commands are seen, though it forgets them.
+
+    The other clients repeat the commands by themselves, past the proxy.
+    """
+    calls: list[Any] = []
+
+    @forbear.retry(Exception, attempts=2, backoff=Constant(0))
+    async def work(client: redis.asyncio.RedisCluster) -> Any:
+        calls.append(client)
+        pipeline = client.pipeline(transaction=transaction)
+        for name in ("get", second):
+            getattr(pipeline, name)(HERE)
+        return await pipeline.execute()
+
+    async def connected(options: dict[str, Any]) -> None:
+        async with redis.asyncio.RedisCluster(**options, retry=no_retry(redis, redis.asyncio)()) as client:
+            await work(client)
+
+    script = in_turn(EXEC=[CUT] * 9) if transaction else in_turn(GET=[CUT] * 9)
+    with proxied(nodes, script, once()) as (_, options), pytest.raises(redis.ConnectionError):
+        asyncio.run(connected(options))
+    assert len(calls) == attempts

@@ -1,7 +1,7 @@
 """redis-py and valkey-py: commands are arguments, those of a pipeline a list."""
 
 from forbear.core.check import is_list
-from forbear.evidence.look import Look, frames_below
+from forbear.evidence.look import Look, client_of, frames_below
 from forbear.evidence.sent import Sent, get_own
 
 TYPE_CHECKING = False
@@ -39,7 +39,20 @@ def read_queued(look: Look, trace: "TracebackType") -> None:
     transaction = bool(
         get_own(pipe, "explicit_transaction") or get_own(pipe, "transaction") or get_own(pipe, "is_transaction")
     )
+    if not listed:
+        listed, transaction = _find_handed_on(look, trace)
     _add(look, trace, _commands(listed), transaction=transaction)
+
+
+def _find_handed_on(look: Look, trace: "TracebackType") -> "tuple[Any, bool]":
+    """Return the commands that the pipeline of a cluster has handed on and forgotten, and if they are a transaction."""
+    below = trace.tb_next
+    while below is not None and client_of(below.tb_frame) in _CLIENTS:
+        names = look.names(below)
+        if is_list(names.get("stack")):
+            return names["stack"], type(names.get("self")).__name__ == "TransactionStrategy"
+        below = below.tb_next
+    return None, False
 
 
 def _commands(listed: "Any") -> "list[Any] | None":
