@@ -203,6 +203,8 @@ async def test_the_name_for_every_client() -> None:
             with pytest.raises(TypeError, match="is async"):
                 botocore_client.install(client)
             assert forbear.install(client, attempts=3) is client
+            with pytest.raises(TypeError, match="is async"):
+                botocore_client.uninstall(client)  # aiohttp's own repeats would stay off
             await client.get_item(**KEY)
     assert len(server.seen) == 2
     with pytest.raises(TypeError, match="is async"):

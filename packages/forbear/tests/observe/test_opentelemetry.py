@@ -12,6 +12,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from forbear.clients.httpx import RetryTransport
+from forbear.core.attempt import Attempt
+from forbear.core.events import Recovered
 from forbear.observe.opentelemetry import OpenTelemetry
 from forbear.services import rfc9110
 from forbear.testing import virtual_time
@@ -94,6 +96,17 @@ def test_a_recovery_is_a_span_with_an_event_for_each_attempt(collected: Collecte
     ]
 
 
+@pytest.mark.parametrize("name", ["maybe_done", "settled", "billed"])
+def test_a_late_success_says_what_is_special(collected: Collected, name: str) -> None:
+    """What is true of it is an attribute of the span."""
+    collected.listener(Recovered("fetch", 2, 1.0, (Attempt(1, "Busy", "down", 0.5, 0.5),), **{name: True}))
+    assert dict(collected.span.attributes or {}) == {
+        "forbear.operation": "fetch",
+        "forbear.attempts": 2,
+        f"forbear.{name}": True,
+    }
+
+
 def test_giving_up_is_an_error_with_its_reason(collected: Collected) -> None:
     """The status says which rule ended the run; no secret is in any of it."""
     gives_up(collected.listener)
@@ -106,6 +119,7 @@ def test_giving_up_is_an_error_with_its_reason(collected: Collected) -> None:
         "forbear.reason": "attempts",
         "forbear.maybe_done": False,
         "forbear.vouched": False,
+        "forbear.billed": False,
         "error.type": "Busy",
     }
     assert SECRET not in span.to_json()

@@ -152,7 +152,7 @@ class RetriedCall:
         )
         if self.key is not None and until is not None:
             until = min(until, self.key.until - start.time)  # an earlier attempt of a run around may have sent it
-        failure.until = until
+        failure.until, failure.billed = until, verdict.kind is not Kind.NOT_EXECUTED and judgement.may_cost(code)
         grant = run.after(failure)
         if self.entry is not None and not run.in_doubt and (refused or verdict.kind is Kind.NOT_EXECUTED):
             self.entry.take_back()

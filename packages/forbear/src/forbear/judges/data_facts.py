@@ -115,14 +115,18 @@ def aws_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
     option = option_for(call, f'safe="{call.operation}"')
     facts = Facts(sent, call.operation, f"if a second execution does no harm, say so: {option}")
     parsed: Any = attributes_of(error).get("response")
+    status: object = None
     if is_mapping(parsed):
         service_name, _, operation = call.operation.partition(".")
         facts.not_sent = table.refuses(service_name, operation, code_of(parsed))
         facts.refused = not aws_verdict(error, names_of(error))
+        metadata: Any = parsed.get("ResponseMetadata")
+        status = metadata.get("HTTPStatusCode") if is_mapping(metadata) else None
     judgement = service.classify(call.model, parameters)
     value = value_at(parameters, (judgement.met or "").partition(" and ")[0])
     expression: object = parameters.get("ConditionExpression")
     version: object = parameters.get("Expected", parameters.get("IfMatch", expression))
+    facts.billed = judgement.may_cost(status)
     if not judgement.repeatable:
         return facts
     if parameters.get("IfNoneMatch") == "*" or (type(expression) is str and _ABSENT.fullmatch(expression)):

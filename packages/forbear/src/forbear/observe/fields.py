@@ -7,6 +7,9 @@ from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, G
 LOGGER = "forbear"
 """The name of the logger to which events are written by default."""
 
+RECOVERED = ("maybe_done", "settled", "billed")
+"""The fields of a late success that are shown where they are true."""
+
 Fields = dict[str, str | int | float | bool]
 
 
@@ -42,7 +45,7 @@ def fields(event: Event) -> tuple[str, Fields]:
         return "attempt failed", values | {"error": event.name, "text": event.text}
     if isinstance(event, WouldStop):
         return "would stop", values | {"text": event.text}
-    values |= {name: True for name in ("maybe_done", "settled", "billed") if getattr(event, name)}
+    values |= {name: True for name in RECOVERED if getattr(event, name)}
     return "recovered", values
 
 

@@ -18,7 +18,7 @@ from forbear.core.events import (
     WouldStop,
     label_of,
 )
-from forbear.observe.fields import reason
+from forbear.observe.fields import RECOVERED, reason
 from forbear.run.runtime import current
 
 try:
@@ -38,7 +38,8 @@ class OpenTelemetry:
 
     Spans are children of the current one. They have the attributes `forbear.operation`, `forbear.attempts`,
     `http.request.resend_count` (the retries, if an attempt failed with an HTTP status) and, after giving up,
-    `error.type`, `forbear.reason`, `forbear.maybe_done` and `forbear.vouched`. Metrics, by `forbear.operation`:
+    `error.type`, `forbear.reason`, `forbear.maybe_done`, `forbear.vouched` and `forbear.billed`. After a success they
+    have `forbear.maybe_done`, `forbear.settled` and `forbear.billed` if true. Metrics, by `forbear.operation`:
     `forbear.failures` (and `error.type`), `forbear.retries`, `forbear.delay` (seconds waited), `forbear.attempts` (of
     each run), `forbear.recoveries`, `forbear.give_ups` (and `forbear.reason`), `forbear.would_stop`, and for
     shared budgets `forbear.budgets_degraded` and `forbear.budgets_restored`. For a request to a host that no service
@@ -88,8 +89,8 @@ class OpenTelemetry:
             case Recovered():
                 self._recoveries.add(1, operation)
                 self._attempts.record(event.attempt, operation)
-                settled: _Attributes = {"forbear.settled": True} if event.settled else {}
-                self._span(event.operation, event.elapsed, event.failures, event.attempt, settled, None)
+                known: _Attributes = {f"forbear.{name}": True for name in RECOVERED if getattr(event, name)}
+                self._span(event.operation, event.elapsed, event.failures, event.attempt, known, None)
             case GaveUp():
                 report = event.report
                 why: _Attributes = {"forbear.reason": reason(event)}
@@ -98,6 +99,7 @@ class OpenTelemetry:
                 why["error.type"] = _error_type(report.attempts[-1].error)
                 why["forbear.maybe_done"] = report.maybe_done
                 why["forbear.vouched"] = report.vouched
+                why["forbear.billed"] = report.billed
                 self._span(event.operation, report.elapsed, report.attempts, report.count, why, report.text)
             case WouldStop():
                 self._would_stop.add(1, operation)

@@ -23,6 +23,7 @@ from forbear_testkit.lazily import Library
 
 exceptions: Any = Library("botocore.exceptions")
 
+LIMITED = reply(429, b'{"__type": "ThrottlingException", "message": "m"}')
 MODES = ["legacy", "standard", "adaptive"]
 
 
@@ -62,6 +63,22 @@ def test_lost_write(mode: str) -> None:
     report = forbear.report(caught.value)
     assert report is not None
     assert (report.reason, report.method, report.resource) == (Reason.UNSAFE, "dynamodb.UpdateItem", "t")
+
+
+@pytest.mark.parametrize("by", ["install", "decorator"])
+@pytest.mark.parametrize(("first", "billed"), [(aws.LOST, True), (LIMITED, False)], ids=["lost", "throttled"])
+def test_models_are_billed(by: str, first: Answer, billed: bool) -> None:
+    """A call of a model is repeated, and the event says that the lost attempt may have cost money, too."""
+    events = list[object]()
+    policy = forbear.retry(forbear.transient, attempts=2, on_event=events.append)
+    with Wire(first, OK) as server:
+        model = aws.client("bedrock-runtime", server.url, "standard", attempts=1)
+        if by == "install":
+            install(model, on_event=events.append)
+        ask = model.converse if by == "install" else policy(model.converse)
+        ask(modelId="m", messages=[{"role": "user", "content": [{"text": "Hello"}]}])
+    (recovered,) = (event for event in events if isinstance(event, forbear.events.Recovered))
+    assert recovered.billed is billed
 
 
 def test_write_with_an_error_response() -> None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from forbear.clients._botocore import BaseClient
 from forbear.clients._botocore.events import Retries, find_installed
 from forbear.exchange.call import check_word
 from forbear.exchange.chosen import choose, refuse_unraised
@@ -43,8 +44,8 @@ def choose_policy(policy: Policy | None, options: Mapping[str, Any]) -> Policy:
 def install_in(target: Any, client_class: type[Any], policy: Policy, safe: SafeCalls, retries: Retries) -> None:
     """Put `retries` into a client of `client_class`, a resource, or a session, under a policy and the user's word."""
     check_word("safe", safe)
-    if not retries.awaits and any(kind.__module__.startswith(_ASYNC) for kind in target.__class__.__mro__):
-        raise TypeError(f"`client` must be installed by forbear.clients.aiobotocore, since it is async; got {target!r}")
+    if not retries.awaits:
+        _refuse_async(target)
     vouch = AwsVouch(safe)
     client = _find_client(target, client_class)
     events = client.meta.events if client is not None else _find_events(target)
@@ -66,6 +67,8 @@ def install_in(target: Any, client_class: type[Any], policy: Policy, safe: SafeC
 
 def uninstall_from(target: Any, client_class: type[Any]) -> None:
     """Take forbear's handlers out of a client, a resource or a session."""
+    if client_class is BaseClient:
+        _refuse_async(target)
     client = _find_client(target, client_class)
     events = client.meta.events if client is not None else _find_events(target)
     retries = find_installed(events)
@@ -77,6 +80,12 @@ def uninstall_from(target: Any, client_class: type[Any]) -> None:
         retries.unregister(events, client.meta.service_model.service_id.hyphenize())
     else:
         raise ValueError("`client` got forbear's retries from its session: uninstall them there, and make a new client")
+
+
+def _refuse_async(target: Any) -> None:
+    """Raise TypeError for a client or session of aiobotocore, whose sender needs more."""
+    if any(kind.__module__.startswith(_ASYNC) for kind in target.__class__.__mro__):
+        raise TypeError(f"`client` must be passed to forbear.clients.aiobotocore, since it is async; got {target!r}")
 
 
 def _find_client(target: Any, client_class: type[Any]) -> Any:

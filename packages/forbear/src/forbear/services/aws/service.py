@@ -15,6 +15,8 @@ from forbear.services.aws import table
 from forbear.services.aws.conditions import Alternative, Parameters, key, parse
 from forbear.services.aws.model import Traits, traits_of
 
+_MODELS = "bedrock-runtime"
+"""The service whose operations are calls of models: each execution costs money."""
 _DONE = (404, 409, 412)
 _DONE_CODES = re.compile(
     r"NotFound|NoSuch|Exist|Already\w|Duplicate|Conflict|InUse|Invalid\w*Stat|IncorrectState|ConditionalCheckFailed|PreconditionFailed|"
@@ -99,6 +101,7 @@ class _CompiledOperation:
             repeatable=safety is Safety.ALWAYS,
             maybe_done=() if is_read else _DONE,
             mutation=not is_read,
+            billed=service == _MODELS and operation != "CountTokens",
             why=why,
         )
         self._alternatives = tuple(
