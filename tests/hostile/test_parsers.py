@@ -14,8 +14,7 @@ from forbear.http.request import Request
 from forbear.http.status import parse_retry_after
 from forbear.services import cloud_storage, iam, memorystore, registry, rfc9110
 from forbear.tables import responses
-from forbear.tables.conditions import is_positive
-from forbear.tables.xml_body import has_in_every_entry
+from forbear.tables.conditions import has_in_every_entry, is_positive
 from forbear.text.redact import redact
 from forbear.waits import UNITS, find_wait, find_wait_of_rpc
 from forbear_testkit.hostile.bounds import MIB, Bounded, Limits

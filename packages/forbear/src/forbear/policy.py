@@ -3,8 +3,8 @@
 import sys
 from types import MethodType
 
+from forbear.core.check import refuse_unknown
 from forbear.core.decide import DEFAULT, DEFAULT_MAX_RETRY_AFTER, Limits
-from forbear.core.spelling import refuse_unknown
 from forbear.run.derive import KEYWORDS, Derivable, check_joined
 from forbear.run.endings import RAISE
 from forbear.run.functions import MARK, check_retryable, is_async, name_of, refuse_plain_loop

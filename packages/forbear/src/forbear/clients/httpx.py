@@ -7,9 +7,8 @@ except ImportError as error:
 
 from forbear.clients._httpx.aio import AsyncRetrying
 from forbear.clients._httpx.errors import HttpxLibrary
-from forbear.clients._httpx.install import installer
 from forbear.clients._httpx.sync import Retrying
-from forbear.clients._httpx.transport import DOCUMENTATION
+from forbear.clients._httpx.transport import DOCUMENTATION, installer
 
 _LIBRARY = HttpxLibrary(httpx)
 GivenUpResponse = _LIBRARY.GivenUpResponse

@@ -25,9 +25,8 @@ from valkey.exceptions import ConnectionError, TimeoutError, ValkeyClusterExcept
 from valkey.retry import Retry
 
 from forbear.clients._redis.aio import AsyncClientMixin, AsyncClusterMixin, AsyncPipelineMixin, AsyncPubSubMixin
-from forbear.clients._redis.blocking_timeouts import Node, guard_node
 from forbear.clients._redis.client import ClientMixin, ClusterMixin, PipelineMixin, PubSubMixin
-from forbear.clients._redis.cluster import asend_pipeline, send_pipeline
+from forbear.clients._redis.cluster import Node, asend_pipeline, guard_node, send_pipeline
 from forbear.exchange.redis.cluster import current_command
 from forbear.exchange.redis.descriptions import promised
 from forbear.exchange.redis.settings import ONCE, RedisSettings

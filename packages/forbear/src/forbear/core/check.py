@@ -1,4 +1,4 @@
-"""Check numbers and flags from users; every error text names the parameter, the rule and the value.
+"""Check numbers, flags and keywords from users; every error text names the parameter, the rule and the value.
 
 `shown` formats values for error texts, and `is_mapping` and `is_list` test types.
 """
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
 
@@ -158,3 +159,43 @@ def lasting_text(value: object) -> str | None:
     if type(value).__name__ == "UUID" and type(value).__module__ == "uuid":  # whose import would take time
         return str(value)
     return str(value) if type(value) is int and value >= _SMALLEST else None
+
+
+_OURS = {
+    theirs: ours
+    for ours, names in {
+        "attempts": "max_attempts max_retries max_tries retries stop_max_attempt_number total tries",
+        "backoff": "wait wait_initial wait_max",
+        "initial": "min",
+        "maximum": "max max_backoff max_value max_wait",
+        "multiplier": "base exp_base factor",
+        "on": "exceptions giveup retry retry_on_exception status_forcelist",
+        "on_event": "on_backoff",
+        "on_give_up": "on_giveup",
+        "on_result": "retry_on_result",
+        "seconds": "delay",
+        "timeout": "deadline max_delay max_time",
+        "": "reraise",
+    }.items()
+    for theirs in names.split()
+}
+"""The keywords of other retry libraries, and what they are called here; an empty text: forbear always does so."""
+
+
+def refuse_unknown(function: str, unknown: "Iterable[str]", known: "Sequence[str]") -> None:
+    """Raise TypeError if there are `unknown` keywords; the text names the first one and the `known` one to write.
+
+    `function` is the name of the function or class that got them.
+    """
+    for name in unknown:
+        ours = _OURS.get(name)
+        if ours == "":
+            cure = "leave it out, because the last error is always raised"
+        elif ours in known:
+            cure = f"write `{ours}`" + (", which counts the first call, too" if "retries" in name else "")
+        else:
+            from difflib import get_close_matches  # costs more to import than it is worth before an error
+
+            near = get_close_matches(name, known, 1)
+            cure = f"did you mean `{near[0]}`?" if near else f"it takes {', '.join(known)}"
+        raise TypeError(f"`{function}` takes no `{name}`: {cure}")

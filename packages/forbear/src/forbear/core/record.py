@@ -1,6 +1,6 @@
 """`Record`: the base of the frozen value classes; importing dataclasses would cost more than all of forbear."""
 
-from forbear.core.spelling import refuse_unknown
+from forbear.core.check import refuse_unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -150,7 +150,7 @@ class Report(Record):
         An attempt has its time (UTC), its error, its status, the server's request ids and the wait after it. There are
         no secrets in it, and no line end after the last line.
         """
-        from forbear.core.support import lines_of  # most reports are never shown
+        from forbear.core.attempt import lines_of  # most reports are never shown
 
         request = " ".join(part for part in (self.method, self.resource) if part is not None)
         lines = [f"Request: {request}"] if request else []
@@ -159,7 +159,7 @@ class Report(Record):
 
     def _repr_html_(self) -> str:
         """Return the report as a small table, for notebooks."""
-        from forbear.core.support import table_of
+        from forbear.core.attempt import table_of
 
         return table_of(f"{self.operation}: {self.note.partition(': ')[2]}", self.attempts)
 
@@ -169,7 +169,7 @@ class Report(Record):
         Times are texts such as "2026-11-22T10:00:00.123Z". Durations are seconds with three decimals, and `request_ids`
         are objects by name.
         """
-        from forbear.core.support import facts_of
+        from forbear.core.attempt import facts_of
 
         return {
             "operation": str(self.operation),

@@ -1,7 +1,7 @@
 """The user's choice for an adapter: a policy, or changes to the recommended policy of each service."""
 
+from forbear.core.check import refuse_unknown
 from forbear.core.record import Record
-from forbear.core.spelling import refuse_unknown
 from forbear.policy import Policy
 from forbear.run.derive import KEYWORDS
 from forbear.run.judges import TYPES

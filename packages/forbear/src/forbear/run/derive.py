@@ -1,8 +1,8 @@
 """`Derivable`: the `with_…` methods of policies, which return changed copies."""
 
 from forbear.core import check
+from forbear.core.check import refuse_unknown
 from forbear.core.decide import Limits
-from forbear.core.spelling import refuse_unknown
 from forbear.run.judges import AnyOf
 from forbear.run.plan import DEFAULT_BACKOFF, OPTIONS, RetryPlan
 

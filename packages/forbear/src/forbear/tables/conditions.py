@@ -15,12 +15,13 @@ only in a form that the server must understand and enforce: 0 counts, an empty t
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+from xml.parsers import expat
 
 from forbear.grpc.call import field
 from forbear.http import preconditions
+from forbear.http.preconditions import MAX_BODY
 from forbear.http.request import Request
-from forbear.tables.xml_body import has_in_every_entry
 
 Term = tuple[str, str]
 Alternatives = tuple[tuple[Term, ...], ...]
@@ -179,3 +180,66 @@ def _field_test(prefix: str, name: str) -> FieldTest:
         return lambda message: field(message, path) == value
     rule = _rule(path.rpartition(".")[2])
     return lambda message: rule(field(message, path))
+
+
+_DEEPEST = 32
+_LONGEST_TEXT = 4096
+
+
+class _Refused(Exception):
+    """The body is not in the expected form: too deep, with too long a text, or with a document type."""
+
+
+class _Entries:
+    """The texts of the elements called `element` in each `entry` of an XML body, by the handlers of a parser."""
+
+    def __init__(self, entry: str, element: str) -> None:
+        self.texts: list[list[str]] = []
+        self._path = (entry, element)
+        self._open: list[str] = []  # below the root
+        self._depth = 0
+
+    def start(self, name: str, _: Any) -> None:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise _Refused
+        if self._depth > 1:
+            self._open.append(name.rpartition(":")[2])
+        if self._depth == 2 and self._open[0] == self._path[0]:
+            self.texts.append([])
+        elif self._is_inside():
+            self.texts[-1].append("")
+
+    def end(self, _: str) -> None:
+        self._depth -= 1
+        if self._open:
+            self._open.pop()
+
+    def text(self, data: str) -> None:
+        if self._is_inside():
+            self.texts[-1][-1] += data
+            if len(self.texts[-1][-1]) > _LONGEST_TEXT:  # adding small pieces one by one would take quadratic time
+                raise _Refused
+
+    def refuse(self, *_: Any) -> None:
+        raise _Refused
+
+    def _is_inside(self) -> bool:
+        return self._depth == 3 and (self._open[0], self._open[1]) == self._path
+
+
+def has_in_every_entry(body: bytes | None, entry: str, element: str, valid: Callable[[object], bool]) -> bool:
+    """Return whether all entries below the root, at least one, have one child `element` each, with a valid text."""
+    if body is None or len(body) > MAX_BODY:
+        return False
+    entries = _Entries(entry, element)
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = entries.start
+    parser.EndElementHandler = entries.end
+    parser.CharacterDataHandler = entries.text
+    parser.StartDoctypeDeclHandler = entries.refuse
+    try:
+        parser.Parse(body, True)
+    except (expat.ExpatError, _Refused, ValueError, LookupError):
+        return False
+    return bool(entries.texts) and all(len(texts) == 1 and valid(texts[0].strip()) for texts in entries.texts)

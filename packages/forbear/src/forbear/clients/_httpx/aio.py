@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Mapping
 from types import TracebackType
 from typing import Any, Self, cast
 
-from forbear.clients._httpx.numbered import given_up, remember, stop_repeat
-from forbear.clients._httpx.port import HttpxPortBase
+from forbear.clients._httpx.port import HttpxPortBase, given_up, remember, stop_repeat
 from forbear.clients._httpx.transport import Req, Resp, RetryingBase, Transport
 from forbear.exchange.http.adrive import drive
 from forbear.exchange.http.port import AsyncPort

@@ -1,12 +1,18 @@
-"""The base of the ports of httpx and httpx2, sync and async, by which forbear's retry loop sends one request."""
+"""The base of the ports of httpx and httpx2, sync and async, by which forbear's retry loop sends one request.
+
+SDKs such as those of OpenAI and Anthropic number their attempts: each is a new request, from the same thread or task,
+whose header x-stainless-retry-count counts the retries. `remember` and `stop_repeat` end that where forbear gave up. An
+SDK also obeys the header x-should-retry of a response.
+"""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
 from forbear.clients._httpx.errors import HttpxLibrary
-from forbear.clients._httpx.numbered import remember
+from forbear.core.report import Report, attach
 from forbear.core.verdict import Verdict
 from forbear.evidence.sent import MOST_BODY
 from forbear.exchange.http.options import HttpOptions
@@ -14,6 +20,7 @@ from forbear.exchange.http.port import HttpCall
 from forbear.exchange.http.responses import SHOWN
 from forbear.exchange.http.send import AsyncOnce, Body, Fixed, Rendered, Variation, body_of_stream
 from forbear.http.bodies import position
+from forbear.run.nesting import is_final
 
 _PIECE = 4096
 """The bytes of a coded body that are decoded at once."""
@@ -176,3 +183,40 @@ def _form(library: HttpxLibrary, stream: Any) -> Rendered | None:
 
 def _least(own: float | None, limit: float) -> float:
     return limit if own is None else min(own, limit)
+
+
+_COUNT = "x-stainless-retry-count"
+_ANSWER = "x-should-retry"
+
+given_up: "ContextVar[tuple[Report, str, Any] | None]" = ContextVar("forbear_numbered_request", default=None)
+"""The report, method and URL of the last numbered request of this thread or task that forbear gave up; else None."""
+
+
+def remember(request: Any, report: Report | None, response: Any = None) -> None:
+    """Remember that forbear gave up `request`, if an SDK numbers it; None for a report does nothing.
+
+    The headers of its `response` then tell the SDK not to repeat it.
+    """
+    if report is None or _COUNT not in request.headers or not is_final(report):
+        return
+    given_up.set((report, request.method, request.url))
+    if response is not None:
+        response.headers[_ANSWER] = "false"
+
+
+def stop_repeat(library: HttpxLibrary, request: Any) -> None:
+    """Raise a RemoteProtocolError of the `library` if `request` is an SDK's repeat of the request that was given up.
+
+    The error has the report. The first attempt of a call clears the memory.
+    """
+    last = given_up.get()
+    count = request.headers.get(_COUNT, "")
+    if last is None or not (count.isascii() and count.isdecimal()):
+        return
+    report, method, url = last
+    if count.strip("0") == "":
+        given_up.set(None)
+    elif (method, url) == (request.method, request.url):
+        error = library.broken(f"the request was not sent again: {report.text}")
+        attach(error, report)
+        raise error

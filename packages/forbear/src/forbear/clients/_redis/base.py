@@ -7,7 +7,7 @@ time. The `Library` classes declare its methods for type checkers; at run time t
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
-from forbear.core.spelling import refuse_unknown
+from forbear.core.check import refuse_unknown
 from forbear.exchange.chosen import KEYWORDS_OF_CLIENTS
 from forbear.exchange.redis.pipelines import PipelineState, is_open
 from forbear.exchange.redis.settings import (

@@ -28,9 +28,8 @@ from forbear.clients._redis.aio import (
     AsyncPubSubMixin,
     AsyncTransactionsMixin,
 )
-from forbear.clients._redis.blocking_timeouts import guard_node
 from forbear.clients._redis.client import ClientMixin, ClusterMixin, PipelineMixin, PubSubMixin, TransactionsMixin
-from forbear.clients._redis.cluster import asend_pipeline, send_pipeline
+from forbear.clients._redis.cluster import asend_pipeline, guard_node, send_pipeline
 from forbear.clients.redis.atransactions import AsyncTransaction
 from forbear.clients.redis.transactions import Transaction
 from forbear.exchange.redis.descriptions import promised

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from forbear.core.decide import Reason, Stop
 from forbear.core.report import text_of
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
-from forbear.exchange.http.handed_out import HandedOut
+from forbear.exchange.http.responses import HandedOut
 from forbear.exchange.http.send import ORIGINAL, Variation
 from forbear.http import preconditions, ranges
 from forbear.http.ranges import Unresumable

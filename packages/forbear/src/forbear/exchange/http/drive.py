@@ -10,9 +10,8 @@ from typing import Generic, TypeVar
 from forbear.core.verdict import TRANSIENT
 from forbear.exchange.call import drop_proof
 from forbear.exchange.http.download import Download, Refused
-from forbear.exchange.http.handed_out import HandedOut
 from forbear.exchange.http.port import Port, Sender
-from forbear.exchange.http.responses import is_continued
+from forbear.exchange.http.responses import HandedOut, is_continued
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

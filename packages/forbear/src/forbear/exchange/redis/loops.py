@@ -13,8 +13,7 @@ from forbear.exchange.redis.command_run import CommandRun
 from forbear.exchange.redis.descriptions import SUBSCRIPTION, SentCommands, describe_command, enter_commands
 from forbear.exchange.redis.pipelines import PipelineRequest, TransactionCycle, is_open
 from forbear.exchange.redis.settings import RedisSettings
-from forbear.exchange.redis.transactions import TransactionRun
-from forbear.exchange.redis.watch import WatchStep
+from forbear.exchange.redis.watch import TransactionRun, WatchStep
 from forbear.policy import Policy
 from forbear.run.ledger import is_used
 from forbear.run.runtime import current_runtime

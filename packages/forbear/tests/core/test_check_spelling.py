@@ -2,7 +2,7 @@
 
 import pytest
 
-from forbear.core.spelling import refuse_unknown
+from forbear.core.check import refuse_unknown
 
 KNOWN = ("attempts", "timeout", "backoff")
 

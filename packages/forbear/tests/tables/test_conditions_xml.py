@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.http.preconditions import MAX_BODY
-from forbear.tables.conditions import is_positive
-from forbear.tables.xml_body import _Entries, _Refused, has_in_every_entry
+from forbear.tables.conditions import _Entries, _Refused, has_in_every_entry, is_positive
 
 
 def _every(body: bytes | None) -> bool:

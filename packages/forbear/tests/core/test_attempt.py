@@ -6,10 +6,9 @@ import pickle
 
 import pytest
 
-from forbear.core.attempt import Attempt
+from forbear.core.attempt import Attempt, utc
 from forbear.core.decide import Reason
 from forbear.core.report import Report
-from forbear.core.support import utc
 
 IDS = (("x-guploader-uploadid", "ABPtcPq-1"), ("x-cloud-trace-context", "105445aa7843bc8bf206b120001000/1"))
 FIRST = Attempt(1, "HTTP 503", "503 Service Unavailable", 0.25, 1.5, 1_790_000_000.1239, 503, IDS)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.exchange.http.handed_out import KEPT, HandedOut
+from forbear.exchange.http.responses import KEPT, HandedOut
 
 PINNED = {"etag": '"one"'}
 
