@@ -16,7 +16,7 @@ from botocore.model import ServiceModel
 
 from forbear.core.verdict import Safety
 from forbear.services.aws import table
-from forbear.services.aws.model import Traits, traits_of
+from forbear.services.aws.service import Traits, traits_of
 from tools.environments import UV, run
 
 Models = Mapping[str, Mapping[str, Traits]]

@@ -69,7 +69,7 @@ TESTS = {
     "audit": _tests("forbear-audit", "fixes test_engine.py cli/test_hook.py rules/test_checks.py"),
     "boto3": _tests("forbear", "clients/botocore"),
     "cli": (
-        *_tests("forbear", "cli/test_explain.py cli/run/test_output.py cli/kit/test_values.py"),
+        *_tests("forbear", "cli/test_explain.py cli/run/test_streams_output.py cli/kit/test_values.py"),
         *_tests("forbear-transfer", "cli/shared/test_screen.py cli/shared/test_options.py"),
     ),
     "cloud": _tests("forbear-cloud", "http/test_content.py test_server.py http/test_connection.py"),

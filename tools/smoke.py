@@ -117,7 +117,7 @@ def commands() -> None:
         done = subprocess.run([*way, "--version"], capture_output=True, text=True, check=False)
         if (done.returncode, done.stdout) != (0, f"forbear {version}\n"):
             sys.exit(f"error: {' '.join(way)} --version: {done.returncode}, {done.stdout}{done.stderr}")
-    from forbear.cli.commands import COMMANDS
+    from forbear.cli.app import COMMANDS
 
     for name in COMMANDS:
         done = subprocess.run([str(program), name, "--help"], capture_output=True, text=True, check=False)

@@ -10,8 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from forbear.cli.app import app
-from forbear.cli.commands import COMMANDS
+from forbear.cli.app import COMMANDS, app
 from forbear_testkit.cli.running import FORBEAR, Invoke
 
 

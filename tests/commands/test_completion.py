@@ -11,8 +11,7 @@ from click.shell_completion import ShellComplete, get_completion_class
 
 from forbear import export
 from forbear.answers import tables
-from forbear.cli.app import app
-from forbear.cli.commands import COMMANDS
+from forbear.cli.app import COMMANDS, app
 from forbear.services import registry
 from forbear.services.policies import policy_names
 

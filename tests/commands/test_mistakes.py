@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from forbear.cli.commands import COMMANDS
+from forbear.cli.app import COMMANDS
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.cli.running import Invoke
 

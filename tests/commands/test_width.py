@@ -7,8 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from forbear.answers import tables
-from forbear.cli.app import app
-from forbear.cli.commands import COMMANDS
+from forbear.cli.app import COMMANDS, app
 from forbear_audit import RULES, AuditSettings, audit
 from forbear_audit.cli.text import print_finding
 from forbear_testkit.cli.running import FORBEAR, Finish, Invoke

@@ -13,7 +13,7 @@ from forbear.http.preconditions import has_field, has_strong_tag
 from forbear.http.request import Request
 from forbear.http.status import parse_retry_after
 from forbear.services import cloud_storage, iam, memorystore, registry, rfc9110
-from forbear.tables import responses
+from forbear.tables import google_apis
 from forbear.tables.conditions import has_in_every_entry, is_positive
 from forbear.text.redact import redact
 from forbear.waits import UNITS, find_wait, find_wait_of_rpc
@@ -47,8 +47,8 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "If-Match": lambda text: has_strong_tag({"if-match": text}),
     "a body of JSON": lambda text: has_field(text.encode(), "etag"),
     "a body of XML": lambda text: has_in_every_entry(text.encode(), "Object", "VersionId", is_positive),
-    "an error's status": lambda text: responses.error_status(text.encode()),
-    "an error's reasons": lambda text: responses.error_reasons(text.encode()),
+    "an error's status": lambda text: google_apis.error_status(text.encode()),
+    "an error's reasons": lambda text: google_apis.error_reasons(text.encode()),
     "gRPC's pushback": lambda text: find_wait_of_rpc((("grpc-retry-pushback-ms", text),)),
     "gRPC's details": lambda text: find_wait_of_rpc((("grpc-status-details-bin", text.encode()),)),
     "protobuf": lambda text: grpc_status.parts(text.encode()),
@@ -143,4 +143,4 @@ def test_an_error_of_many_parts_is_read_up_to_a_bound() -> None:
     """A body of more than 1 MiB is no error that a service would send, and is not parsed."""
     many = json.dumps({"error": {"status": "ABORTED", "errors": [{}] * 600_000}}).encode()
     with Bounded(Limits()):
-        assert responses.error_status(many) is None
+        assert google_apis.error_status(many) is None

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from forbear import services as services
     from forbear import testing as testing
     from forbear import verdicts as verdicts
-    from forbear.answers.errors import NoAnswer
+    from forbear.answers import NoAnswer
     from forbear.answers.subject import explain
     from forbear.clients._installing import install
     from forbear.core.service import Judgement

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forbear.cli import commands
-from forbear.cli.commands import Source
+from forbear.cli.app import COMMANDS, Source
 from forbear_testkit.cli.running import Invoke
 
 GREET = '''\
@@ -85,7 +84,7 @@ def test_a_command_that_cannot_be_loaded(name: str, invoke: Invoke) -> None:
 
 def test_a_package_of_ours_that_is_missing(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command whose package is not installed says how to install it, and is listed all the same."""
-    monkeypatch.setitem(commands.COMMANDS, "teleport", Source("Move.", "forbear_teleport.cli"))
+    monkeypatch.setitem(COMMANDS, "teleport", Source("Move.", "forbear_teleport.cli"))
     failed = invoke("teleport", "--help")
     assert failed.exit_code == 2
     assert failed.stderr == (

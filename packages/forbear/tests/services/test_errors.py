@@ -28,7 +28,7 @@ from forbear.grpc import codes
 from forbear.policy import Policy
 from forbear.services import cloud_storage, iam, memorystore
 from forbear.services import errors as shapes
-from forbear.services.error_verdicts import ErrorVerdicts
+from forbear.services.errors import ErrorVerdicts
 from forbear.services.rfc9110 import RFC9110
 from forbear.services.rfc9110 import policy as rfc9110_policy
 from forbear.testing import virtual_time

@@ -5,7 +5,7 @@ import pytest
 from forbear.services import cloud_storage, iam, memorystore, resource_manager
 from forbear.services.registry import find, find_rpc, recommend
 from forbear.services.rfc9110 import policy as rfc9110_policy
-from forbear.tables import google_hosts
+from forbear.tables import google_apis
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from forbear.tables import google_hosts
 )
 def test_hosts_of_google(host: str, api: str | None) -> None:
     """Plain, mutual TLS, regional and private endpoints are of the same API."""
-    assert google_hosts.api(host) == api
+    assert google_apis.api(host) == api
 
 
 @pytest.mark.parametrize(

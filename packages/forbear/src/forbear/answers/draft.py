@@ -5,7 +5,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from urllib.parse import SplitResult, quote, urlsplit
 
-from forbear.answers.errors import NoAnswer
+from forbear.answers import NoAnswer
 from forbear.http.request import Request
 
 Reader = Callable[[str], bytes | None]

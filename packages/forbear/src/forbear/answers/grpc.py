@@ -5,9 +5,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
-from forbear.answers import unreadable
+from forbear.answers import NoAnswer, unreadable
 from forbear.answers.answer import Answer, FailureOutcome, outcome_of, reason, unsafe_text
-from forbear.answers.errors import NoAnswer
 from forbear.answers.profile import ProfileChoice
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import NOT_EXECUTED, Kind, Verdict

@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from forbear.answers import http
+from forbear.answers import NoAnswer, http
 from forbear.answers.answer import reason
 from forbear.answers.draft import Draft
-from forbear.answers.errors import NoAnswer
 from forbear.answers.profile import ProfileChoice
 from forbear.core.check import is_list, is_mapping
 from forbear.core.service import Judgement

@@ -11,9 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from forbear import apis
-from forbear.answers import unreadable
+from forbear.answers import NoAnswer, unreadable
 from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of, reason, wait_text
-from forbear.answers.errors import NoAnswer
 from forbear.answers.grpc import find_rule
 from forbear.answers.profile import ProfileChoice
 from forbear.apis import find_api

@@ -5,7 +5,7 @@
 
 from dataclasses import dataclass
 
-from forbear.answers.errors import NoAnswer
+from forbear.answers import NoAnswer
 from forbear.core.presets import PRESETS
 from forbear.policy import Policy
 from forbear.services import registry

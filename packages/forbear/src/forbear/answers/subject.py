@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from forbear.answers import aws, curl, grpc, http, redis
+from forbear.answers import NoAnswer, aws, curl, grpc, http, redis
 from forbear.answers.answer import Answer, reason
 from forbear.answers.draft import Draft
-from forbear.answers.errors import NoAnswer
 from forbear.answers.profile import ProfileChoice
 from forbear.core.check import is_mapping, shown
 from forbear.core.service import Judgement

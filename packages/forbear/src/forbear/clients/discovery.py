@@ -33,7 +33,7 @@ from forbear.http.vouch import Vouch
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 from forbear.services.discovery import Discovered, list_methods
-from forbear.tables.google_hosts import is_google
+from forbear.tables.google_apis import is_google
 
 if TYPE_CHECKING:
     from typing import Unpack

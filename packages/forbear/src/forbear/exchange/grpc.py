@@ -37,7 +37,7 @@ from forbear.run.ledger import is_used
 from forbear.run.vouching import is_vouched
 from forbear.services import errors, registry, rfc9110
 from forbear.services.at_least_once import option_for
-from forbear.services.error_verdicts import verdict_of_one_request
+from forbear.services.errors import verdict_of_one_request
 from forbear.services.rpcs import last_begin, rules
 from forbear.waits import add_wait
 

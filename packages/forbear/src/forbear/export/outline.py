@@ -13,7 +13,7 @@ from forbear.http.request import IDEMPOTENT, READS
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
 from forbear.run.endings import RAISE
-from forbear.services.error_verdicts import ErrorVerdicts
+from forbear.services.errors import ErrorVerdicts
 from forbear.services.redis.errors import verdict_of_exception
 from forbear.text.duration import show
 

@@ -8,7 +8,7 @@ from typing import Any
 from forbear.core.verdict import Kind
 from forbear.export.outline import Outline
 from forbear.policy import Policy
-from forbear.services.error_verdicts import ErrorVerdicts
+from forbear.services.errors import ErrorVerdicts
 from forbear.services.redis.errors import verdict_of_exception
 
 _TRANSIENT = ("ConnectionError", "TimeoutError", "socket.gaierror")

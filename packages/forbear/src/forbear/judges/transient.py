@@ -13,8 +13,7 @@ from forbear.http.status import verdict as http_verdict
 from forbear.judges.clouds import is_lost_by_sdk, kafka_verdict, sdk_verdict, was_retried_by_sdk
 from forbear.judges.databases import database_verdict
 from forbear.services.aws.errors import aws_verdict
-from forbear.services.error_verdicts import is_untrusted, transport_verdict
-from forbear.services.errors import code_of, names_of, status_of, wait_of
+from forbear.services.errors import code_of, is_untrusted, names_of, status_of, transport_verdict, wait_of
 from forbear.services.redis.errors import response_of, verdict_of_exception
 from forbear.waits import add_wait
 

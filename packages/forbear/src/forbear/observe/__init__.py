@@ -71,7 +71,7 @@ def default_listeners() -> "tuple[Listener, ...]":
         logging: Any = sys.modules.get("logging")
         if logging is None or not hasattr(logging, "getLogger"):  # not loaded, or another thread is loading it
             return ()
-        from forbear.observe.fields import LOGGER
+        from forbear.observe.logging import LOGGER
 
         _default.append((logging.getLogger(LOGGER), ()))
     logger, listeners = _default[0]

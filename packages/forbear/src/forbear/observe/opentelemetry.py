@@ -18,7 +18,7 @@ from forbear.core.events import (
     WouldStop,
     label_of,
 )
-from forbear.observe.fields import RECOVERED, reason
+from forbear.observe.logging import RECOVERED, reason
 from forbear.run.runtime import current
 
 try:

@@ -11,7 +11,7 @@ from forbear.core.events import (
     WouldStop,
     label_of,
 )
-from forbear.observe.fields import reason
+from forbear.observe.logging import reason
 
 try:
     from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram

@@ -1,7 +1,7 @@
 """Write events to structlog, one entry for each except `Failed`."""
 
 from forbear.core.events import Event, Failed
-from forbear.observe.fields import LOGGER, fields, is_warning
+from forbear.observe.logging import LOGGER, fields, is_warning
 
 try:
     import structlog

@@ -15,7 +15,7 @@ from forbear.core.verdict import Safety, Verdict
 from forbear.http import preconditions
 from forbear.http.request import READS, Request
 from forbear.services.rfc9110 import Rfc9110
-from forbear.tables.responses import ReadBody
+from forbear.tables.google_apis import ReadBody
 
 _NAME = "rfc9110"
 _IDS = ("drive.files.create", "calendar.events.insert")

@@ -16,7 +16,7 @@ from forbear.core.verdict import Safety, Verdict
 from forbear.http import status as http_status
 from forbear.http.request import Request, method_overrides
 from forbear.services.rfc9110 import RFC9110
-from forbear.tables.responses import ReadBody
+from forbear.tables.google_apis import ReadBody
 
 NAME = "llm"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forbear.services.cloud_storage import hosts as cloud_storage_hosts
 from forbear.services.iam import everywhere
-from forbear.tables import google_hosts
+from forbear.tables import google_apis
 
 if TYPE_CHECKING:
     from forbear.core.service import Service
@@ -123,7 +123,7 @@ def _name(host: str, path: str) -> str | None:
     for name, serves in _BY_TEST:
         if serves(host, path):
             return name
-    known = _BY_API.get(google_hosts.api(host) or "")
+    known = _BY_API.get(google_apis.api(host) or "")
     return known or ("iam" if everywhere.serves(host, path) else None)
 
 

@@ -18,9 +18,9 @@ from forbear.http import preconditions
 from forbear.http import status as http_status
 from forbear.http.request import IDEMPOTENT, READS, Request, danger, method_overrides
 from forbear.policy import Policy
-from forbear.services.error_verdicts import ErrorVerdicts
-from forbear.tables import google_hosts
-from forbear.tables.responses import ReadBody
+from forbear.services.errors import ErrorVerdicts
+from forbear.tables import google_apis
+from forbear.tables.google_apis import ReadBody
 
 _NAME = "rfc9110"
 _READ = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, mutation=False)
@@ -57,7 +57,7 @@ class Rfc9110(Record):
 
     def classify(self, request: Request) -> Judgement:
         """Return the judgement by method and preconditions; of several methods the most dangerous counts."""
-        if google_hosts.is_google(request.host):
+        if google_apis.is_google(request.host):
             why = _find_exception(request)
             if why is not None:
                 return _NEVER.replace(unknown=why)

@@ -19,9 +19,9 @@ from forbear.http import preconditions
 from forbear.http import status as http_status
 from forbear.http.request import READS, Request, method_overrides
 from forbear.http.status import TRANSIENT_STATUSES
-from forbear.tables import google_hosts, responses
+from forbear.tables import google_apis
+from forbear.tables.google_apis import ReadBody
 from forbear.tables.operations import ApiTable, rows
-from forbear.tables.responses import ReadBody
 from forbear.tables.table import Row, entries
 
 BATCH = "a batch holds many calls that cannot be judged or repeated one by one; send each of them alone"
@@ -49,7 +49,7 @@ class TableService(Record):
     documented: bool = False
 
     def __init__(self, *, statuses: frozenset[int] = TRANSIENT_STATUSES) -> None:
-        self._set(statuses=responses.check_statuses(statuses))
+        self._set(statuses=google_apis.check_statuses(statuses))
 
     @property
     def token_header(self) -> None:
@@ -89,7 +89,7 @@ class TableService(Record):
         A 409 whose body says ABORTED is a conflict for a write, for only a new read helps, and transient for a read.
         Otherwise `statuses` are transient and all others permanent.
         """
-        if status == 409 and body is not None and responses.error_status(body()) == "ABORTED":
+        if status == 409 and body is not None and google_apis.error_status(body()) == "ABORTED":
             return CONFLICT if judgement.mutation else http_status.verdict(status, (409,))
         return http_status.verdict(status, self.statuses)
 
@@ -107,7 +107,7 @@ class TableService(Record):
         return grpc_status.verdict(code, codes.among(self.statuses), read=not judgement.mutation)
 
     def _find(self, request: Request, path: str, query: str) -> Judgement | None:
-        apis, name = self._apis(), google_hosts.api(request.host)
+        apis, name = self._apis(), google_apis.api(request.host)
         if name is not None:
             return apis[name].request(request, path, query) if name in apis else None
         matches = [match for api in apis.values() if (match := api.request(request, path, query))]

@@ -6,8 +6,7 @@ import pytest
 
 from forbear.services.aws import table
 from forbear.services.aws.conditions import parse
-from forbear.services.aws.model import traits_of
-from forbear.services.aws.service import RECOMMENDED
+from forbear.services.aws.service import RECOMMENDED, traits_of
 from forbear_testkit.services.aws import operation, service_model
 
 ROWS = [row for exact, patterns in table.rows().values() for row in (*exact.values(), *patterns)]

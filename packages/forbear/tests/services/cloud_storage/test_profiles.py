@@ -12,7 +12,7 @@ from forbear.core.verdict import TRANSIENT
 from forbear.policy import Policy
 from forbear.services import cloud_storage
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
-from forbear.services.error_verdicts import ErrorVerdicts
+from forbear.services.errors import ErrorVerdicts
 
 ALMOST_1 = 1 - 2**-53
 EVERY_5XX = set(range(500, 600))

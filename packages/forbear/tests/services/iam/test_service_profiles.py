@@ -9,7 +9,7 @@ from forbear.core.decide import Limits
 from forbear.core.verdict import TRANSIENT
 from forbear.policy import Policy
 from forbear.services import iam
-from forbear.services.error_verdicts import ErrorVerdicts
+from forbear.services.errors import ErrorVerdicts
 from forbear.services.iam import service
 from forbear.services.iam.service import DOCUMENTED, RECOMMENDED, Iam
 

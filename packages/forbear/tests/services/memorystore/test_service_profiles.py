@@ -9,7 +9,7 @@ from forbear.core.decide import Limits
 from forbear.core.verdict import TRANSIENT
 from forbear.policy import Policy
 from forbear.services import memorystore
-from forbear.services.error_verdicts import ErrorVerdicts
+from forbear.services.errors import ErrorVerdicts
 from forbear.services.memorystore import service
 from forbear.services.memorystore.service import DOCUMENTED, RECOMMENDED, Memorystore
 

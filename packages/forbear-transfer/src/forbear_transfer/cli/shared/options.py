@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from forbear.cli.kit import values
-from forbear.cli.kit.options import PolicyOptions, add_options, place_under
+from forbear.cli.kit.options import PolicyOptions, add_options, place_under, retry_option, shared_budget_option
 from forbear.cli.kit.output import BadInput
-from forbear.cli.kit.retry_option import retry_option
-from forbear.cli.kit.shared_budget import shared_budget_option
 
 if TYPE_CHECKING:
     from forbear_transfer.encryption import EncryptionKey, KeyOptions

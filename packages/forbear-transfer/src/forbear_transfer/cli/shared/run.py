@@ -14,10 +14,9 @@ import click
 
 from forbear import Policy
 from forbear.adapters import current_runtime
-from forbear.cli.kit.options import apply_options
+from forbear.cli.kit.options import apply_options, open_shared_budget
 from forbear.cli.kit.output import BadInput, EventPrinter, leave_full_pipes, redirect_to_nowhere, tell
 from forbear.cli.kit.profiles import find_named_policy
-from forbear.cli.kit.shared_budget import open_shared_budget
 from forbear.services import cloud_storage
 from forbear_transfer.cli.shared.local import check_manifest, check_stdout
 from forbear_transfer.cli.shared.options import TransferOptions, headers_of

@@ -7,10 +7,16 @@ import click
 
 from forbear.cli.kit import values
 from forbear.cli.kit.completion import complete_profile
-from forbear.cli.kit.options import FUNCTION_LIMITS, GroupedCommand, PolicyOptions, apply_options, policy_options
+from forbear.cli.kit.options import (
+    FUNCTION_LIMITS,
+    GroupedCommand,
+    PolicyOptions,
+    apply_options,
+    policy_options,
+    shared_budget_option,
+)
 from forbear.cli.kit.output import BadInput
 from forbear.cli.kit.profiles import find_named_policy
-from forbear.cli.kit.shared_budget import shared_budget_option
 from forbear.policy import Policy
 
 _EPILOG = """Exit codes: the code of the last attempt; 128 + n if signal n ended it or the wait
@@ -100,8 +106,8 @@ def command(
     limits, backoff = apply_options(chosen.limits, chosen.backoff, options)
     if os.name != "posix":
         raise BadInput("`forbear run` needs process groups and signals, which this system lacks", "use WSL")
-    from forbear.cli.run.output import DirectOutput, WatchedOutput  # these need a POSIX system
     from forbear.cli.run.repeat import ExitRules, repeat
+    from forbear.cli.run.streams import DirectOutput, WatchedOutput  # these need a POSIX system
 
     code = repeat(
         command,

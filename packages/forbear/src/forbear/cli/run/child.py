@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from forbear.cli.run.output import DirectOutput, WatchedOutput
 from forbear.cli.run.signals import PASSED_ON, Signals
-from forbear.cli.run.stdin import DirectStdin, RecordedStdin
+from forbear.cli.run.streams import DirectOutput, DirectStdin, RecordedStdin, WatchedOutput
 
 CANNOT_RUN = 126
 NOT_FOUND = 127

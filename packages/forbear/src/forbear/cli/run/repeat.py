@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from forbear.cli.kit.options import open_shared_budget
 from forbear.cli.kit.output import EventPrinter, report
-from forbear.cli.kit.shared_budget import open_shared_budget
 from forbear.cli.run.child import CANNOT_RUN, NOT_FOUND, Child, ChildResult
-from forbear.cli.run.output import DirectOutput, Matches, WatchedOutput
 from forbear.cli.run.signals import PASSED_ON, Signals
-from forbear.cli.run.stdin import DirectStdin, RecordedStdin, open_stdin
+from forbear.cli.run.streams import DirectOutput, DirectStdin, Matches, RecordedStdin, WatchedOutput, open_stdin
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear.run.runtime import AttemptTimeout, Runtime, current

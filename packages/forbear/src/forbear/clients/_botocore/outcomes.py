@@ -18,7 +18,7 @@ from forbear.http.request_ids import request_ids
 from forbear.run.runtime import current_runtime
 from forbear.services.aws.errors import code_of, verdict_of_response
 from forbear.services.aws.table import refuses
-from forbear.services.error_verdicts import is_untrusted
+from forbear.services.errors import is_untrusted
 
 _WITHOUT_BODY = frozenset({204, 304})
 _GENERIC = 500

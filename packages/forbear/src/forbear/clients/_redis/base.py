@@ -85,7 +85,7 @@ class PipelineBase(LibraryPipeline):
 
     `_unread` is the number of responses of a transaction that are still to be read before that of EXEC, and `_opens` is
     true until that of MULTI was read. `read_multi` and `read_queued` read them; their names in a traceback show whether
-    anything may have been executed (`forbear.exchange.redis.phase`).
+    anything may have been executed (`forbear.exchange.redis.verdicts`).
     """
 
     _conflict: ClassVar[type[Exception]]

@@ -22,7 +22,7 @@ from forbear.exchange.http.session import ChunkSession
 from forbear.http.request import Request, joined
 from forbear.services import errors
 from forbear.services.cloud_storage.service import RECOMMENDED
-from forbear.services.error_verdicts import ErrorVerdicts, verdict_of_one_request
+from forbear.services.errors import ErrorVerdicts, verdict_of_one_request
 
 VERDICTS = ErrorVerdicts(RECOMMENDED)
 

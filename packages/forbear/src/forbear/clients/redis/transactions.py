@@ -24,7 +24,7 @@ _MULTI, _QUEUED = "MULTI", "_"
 class QueuedReader:
     """A node of a transaction, which reads the responses before that of EXEC by functions of names of their own.
 
-    `forbear.exchange.redis.phase` finds these names in tracebacks.
+    `forbear.exchange.redis.verdicts` finds these names in tracebacks.
     """
 
     def __init__(self, node: Any) -> None:

@@ -8,9 +8,8 @@ from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.exchange.call import FORBIDDEN, is_only_of_user, with_proof
 from forbear.exchange.interrupt import is_interrupt
 from forbear.exchange.redis.descriptions import SentCommands
-from forbear.exchange.redis.phase import Phase, phase_of
 from forbear.exchange.redis.settings import RedisSettings
-from forbear.exchange.redis.verdicts import verdict_of
+from forbear.exchange.redis.verdicts import Phase, phase_of, verdict_of
 from forbear.policy import Policy
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.endings import refusal_of

@@ -10,7 +10,7 @@ from forbear.grpc import codes
 from forbear.run.runtime import current
 from forbear.services import errors
 from forbear.services.cloud_storage.service import is_redirect
-from forbear.tables import responses
+from forbear.tables import google_apis
 
 _PREFIX = "forbear-write-"
 
@@ -32,7 +32,7 @@ def is_conflict(error: BaseException) -> bool:
         )
     if errors.status_of(error) != 412:
         return False
-    reasons = responses.error_reasons(errors.body_of(error))
+    reasons = google_apis.error_reasons(errors.body_of(error))
     return not reasons or "conditionNotMet" in reasons
 
 

@@ -4,7 +4,7 @@ import re
 from enum import Enum
 from functools import lru_cache
 
-from forbear.tables import google_hosts
+from forbear.tables import google_apis
 
 _ENDPOINT = re.compile(
     r"(?P<bucket>.+\.)?"
@@ -30,7 +30,7 @@ class HostKind(Enum):
 @lru_cache(maxsize=256)
 def kind_of(host: str) -> HostKind | None:
     """Return the kind of `host`, None for a host that is not Cloud Storage's. Its port and the case do not matter."""
-    name = google_hosts.name_of(host)
+    name = google_apis.name_of(host)
     if name in _SHARED:
         return HostKind.SHARED
     match = _ENDPOINT.fullmatch(name)

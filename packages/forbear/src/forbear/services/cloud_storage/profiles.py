@@ -6,7 +6,7 @@ from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
-from forbear.services.error_verdicts import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
+from forbear.services.errors import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
 
 _TEN_MINUTES = Limits(attempts=None, timeout=600)
 _OLD_PAGE = CloudStorage(documented=True, statuses=frozenset({429, *range(500, 600)}))

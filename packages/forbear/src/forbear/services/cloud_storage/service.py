@@ -22,9 +22,9 @@ from forbear.http.status import TRANSIENT_STATUSES
 from forbear.services.cloud_storage import hosts, json_api, xml_api
 from forbear.services.cloud_storage.json_api import NAME, JsonApi, choose
 from forbear.services.cloud_storage.xml_api import XmlApi
-from forbear.tables import responses
+from forbear.tables import google_apis
+from forbear.tables.google_apis import ReadBody
 from forbear.tables.operations import RpcOperation, rpc_operation
-from forbear.tables.responses import ReadBody
 from forbear.tables.table import Row, entries, load
 
 _REDIRECTS = frozenset({
@@ -75,7 +75,7 @@ class CloudStorage(Record):
             raise ValueError("`disputed` must be False with `documented`, which decides disputed conditions, got True")
         if statuses is None:
             statuses = DOCUMENTED_STATUSES if documented else TRANSIENT_STATUSES
-        self._set(disputed=disputed, documented=documented, statuses=responses.check_statuses(statuses))
+        self._set(disputed=disputed, documented=documented, statuses=google_apis.check_statuses(statuses))
 
     @property
     def name(self) -> str:

@@ -7,7 +7,7 @@ with `/setIamPolicy`. A test compares these rules with the discovery documents. 
 import re
 
 from forbear.services.cloud_storage import hosts
-from forbear.tables import google_hosts
+from forbear.tables import google_apis
 
 METHODS = ("getIamPolicy", "setIamPolicy", "testIamPermissions")
 
@@ -37,7 +37,7 @@ def rpc_method_of(rpc: str) -> str | None:
 
 def serves(host: str, path: str) -> bool:
     """Return whether a request is an IAM method of a Google API other than Cloud Storage."""
-    return google_hosts.is_google(host) and not is_storage(host) and method_of(path) is not None
+    return google_apis.is_google(host) and not is_storage(host) and method_of(path) is not None
 
 
 def is_storage(host: str) -> bool:

@@ -22,11 +22,11 @@ from forbear.http.request import Request, method_overrides
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
 from forbear.services import errors
-from forbear.services.error_verdicts import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
+from forbear.services.errors import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
 from forbear.services.iam import everywhere
-from forbear.tables import google_hosts, responses
+from forbear.tables import google_apis
+from forbear.tables.google_apis import ReadBody
 from forbear.tables.operations import HttpOperation, RpcOperation, http_operation, rpc_operation
-from forbear.tables.responses import ReadBody
 from forbear.tables.service import TableService
 from forbear.tables.table import entries
 
@@ -103,7 +103,7 @@ class Iam(AccessService):
         policy.
         """
         judgement = super().classify(request)
-        if judgement.operation is not None or google_hosts.api(request.host) in self.files:
+        if judgement.operation is not None or google_apis.api(request.host) in self.files:
             return judgement
         path, query = preconditions.split(request.target)
         name = everywhere.method_of(path)
@@ -195,7 +195,7 @@ def is_conflict(error: BaseException) -> bool:
     if errors.code_of(error) == codes.ABORTED:
         return True
     status = errors.status_of(error)
-    return status == 412 or (status == 409 and responses.error_status(errors.body_of(error)) == "ABORTED")
+    return status == 412 or (status == 409 and google_apis.error_status(errors.body_of(error)) == "ABORTED")
 
 
 def has_member(role: str, member: str, condition: Mapping[str, str] | None = None) -> Callable[[object], bool]:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from forbear.core.decide import Limits
 from forbear.policy import Policy
-from forbear.services.error_verdicts import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
+from forbear.services.errors import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
 from forbear.tables.service import TableService
 
 DOCUMENTED_STATUSES = frozenset({429, *range(500, 600)})

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from forbear.policy import Policy
 from forbear.services import iam
-from forbear.services.error_verdicts import ErrorVerdicts
+from forbear.services.errors import ErrorVerdicts
 from forbear.services.iam.service import AccessService
 
 

@@ -25,7 +25,7 @@ from forbear.http import preconditions
 from forbear.http.request import IDEMPOTENT, READS
 from forbear.services.rpcs import allow_read, allow_write, forbid, google
 from forbear.services.rpcs.google import find_rules
-from forbear.tables import google_hosts
+from forbear.tables import google_apis
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def judge_json(host: str, method: str, target: str) -> Judgement | None:
     has RPCs, but none that is listed for the path, is judged as an RPC that is not listed.
     """
     path, query = preconditions.split(target)
-    api = google_hosts.api(host)
+    api = google_apis.api(host)
     if api == "www":
         api = next((name for name in _OLD if path.startswith(f"/{name}/")), None)
     if api is None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forbear.tables import responses
+from forbear.tables import google_apis
 
 
 @pytest.mark.parametrize(
@@ -23,5 +23,5 @@ from forbear.tables import responses
 )
 def test_the_status_and_reasons_of_an_error(body: bytes, status: str | None, reasons: set[str]) -> None:
     """A body that is no error of a Google API has neither."""
-    assert responses.error_status(body) == status
-    assert responses.error_reasons(body) == reasons
+    assert google_apis.error_status(body) == status
+    assert google_apis.error_reasons(body) == reasons

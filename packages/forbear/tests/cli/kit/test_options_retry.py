@@ -7,9 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from forbear.cli.kit import values
-from forbear.cli.kit.options import PolicyOptions, apply_options
+from forbear.cli.kit.options import PolicyOptions, RetryOption, apply_options, retry_option
 from forbear.cli.kit.output import BadInput
-from forbear.cli.kit.retry_option import RetryOption, retry_option
 from forbear.core.backoff import Constant, Exponential
 from forbear.core.decide import Limits
 

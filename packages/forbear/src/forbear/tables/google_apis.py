@@ -1,14 +1,45 @@
-"""The meaning of an HTTP response by the JSON body of a Google API's error.
+"""Google's APIs: their host names (googleapis.com), and what the JSON bodies of their errors say.
 
 Such a body is `{"error": {…}}`, with a status, reasons and details in the inner object.
 """
 
 import json
+import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from forbear.core.check import is_list, is_mapping
 from forbear.http.preconditions import MAX_BODY
+
+_GOOGLE = re.compile(r"(?:[a-z0-9][a-z0-9-]*\.)+googleapis\.com")
+_WITH_PORT = re.compile(r"([^:@]*)(?::[0-9]*)?")
+_API = r"(?P<{}>[a-z]+)"
+_HOST = re.compile(
+    rf"(?:(?:content-)?{_API.format('plain')}(?:\.mtls)?"  # iam, iam.mtls
+    rf"|{_API.format('regional')}\.[^.]+\.rep"  # redis.us-central1.rep
+    rf"|{_API.format('private')}-[^.]+\.p)\.googleapis\.com"  # redis-endpoint.p: Private Service Connect
+)
+
+
+@lru_cache(maxsize=256)
+def api(host: str) -> str | None:
+    """Return the API that answers on `host`, such as "iam", also by mutual TLS, region or endpoint; None for others."""
+    match = _HOST.fullmatch(name_of(host))
+    return None if match is None else match[match.lastgroup or 0]
+
+
+@lru_cache(maxsize=256)
+def is_google(host: str) -> bool:
+    """Return whether `host` (with or without a port) is below googleapis.com, such as us-east1-run.googleapis.com."""
+    return _GOOGLE.fullmatch(name_of(host)) is not None
+
+
+def name_of(host: str) -> str:
+    """Return a host in lower case, without its port and a final dot; "" for an IPv6 address or a user name."""
+    match = _WITH_PORT.fullmatch(host.lower())
+    return "" if match is None else match[1].removesuffix(".")
+
 
 ReadBody = Callable[[], bytes] | None
 """A function that reads the body of a response, if there is one; it is called where the verdict depends on that."""

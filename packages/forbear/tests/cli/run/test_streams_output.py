@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forbear.cli.run.output import LONGEST_LINE, WatchedOutput
+from forbear.cli.run.streams import LONGEST_LINE, WatchedOutput
 from forbear_testkit.cli.running import FORBEAR, Invoke
 
 QUICK = ("--constant", "0", "--attempts", "2")

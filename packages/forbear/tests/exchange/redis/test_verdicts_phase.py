@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forbear.exchange.interrupt import is_interrupt
-from forbear.exchange.redis.phase import Phase, decisive, find_context, is_unreadable, phase_of
+from forbear.exchange.redis.verdicts import Phase, decisive, find_context, is_unreadable, phase_of
 
 
 class Broken(Exception):
