@@ -65,7 +65,7 @@ if not TYPE_CHECKING:
     _LAZY = {
         "Api": "http.api",
         "IdempotencyKey": "http.api",
-        "NoAnswer": "answers.errors",
+        "NoAnswer": "answers",
         "at_least_once": "services.at_least_once",
         "aupdate": "read_modify_write",
         "explain": "answers.subject",

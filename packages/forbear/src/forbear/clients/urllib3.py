@@ -125,10 +125,7 @@ class Retry(urllib3.Retry):
         return following
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
-        """Return whether urllib3 is to call `increment` for a response: for each status of 400 or more.
-
-        False while retries are off. A lower status is recorded as a success.
-        """
+        """Return whether urllib3 is to call `increment`: for 400 or more. A lower status counts as a success."""
         if is_off():
             return False
         if status_code >= 400:
@@ -246,10 +243,7 @@ def _blind(api: "Api") -> list[str]:
 
 
 class _Body:
-    """A stand-in for the body of a request, which urllib3 does not show.
-
-    It only knows whether a part of the body may have been sent; then only a reusable one can be sent again.
-    """
+    """A stand-in for the body of a request, which urllib3 does not show."""
 
     once = False
     failed = False

@@ -44,10 +44,7 @@ FORBIDDEN = "may have been executed, and the policy then forbids a repeat (repea
 
 
 class Start:
-    """The moment before the first attempt: the runtime, its time, and the number of reports made so far.
-
-    It is all that a request needs which succeeds at once. `awaits` is as for `Run`.
-    """
+    """The moment before the first attempt, which is all that a request needs if it succeeds at once."""
 
     __slots__ = ("awaits", "reports", "runtime", "time")
 
@@ -81,10 +78,7 @@ class RetriedCall:
             admit(self.spending, self.start.runtime, lambda: self.begin_run(operation(), subject))
 
     def enter(self, describe: "Callable[..., Described]", *parts: Any) -> None:
-        """Enter the call in the ledgers of the runs around it, before it is sent, for `judge_described`.
-
-        Callers look first whether `forbear.run.ledger.is_used[0]` is true.
-        """
+        """Enter the call in the ledgers of the runs around it, before it is sent, if `is_used[0]` is true."""
         self.entry = Entry(judge_described, describe, *parts)
         self.start.reports = enter(self.entry)
 
@@ -95,10 +89,7 @@ class RetriedCall:
 
     @property
     def report(self) -> Report | None:
-        """The report on the attempts once the call was given up, None before that and without a failure.
-
-        An error that is permanent at the first attempt gets none.
-        """
+        """The report once the call was given up; None before that, and for an error that is permanent at once."""
         return None if self.run is None else self.run.report
 
     def failed(
@@ -161,10 +152,7 @@ class RetriedCall:
         return grant
 
     def leave_in_doubt(self, error: BaseException, judgement: Judgement, subject: "Subject | None" = None) -> None:
-        """Attach a report to `error`, which a function of the user raised while it judged, or which cut the call off.
-
-        It gets none if the `judgement`, that of the table alone, and the policy allow that the call is repeated.
-        """
+        """Attach a report to `error`, which interrupted the call, unless the table and the policy allow a repeat."""
         if judgement.repeatable and self.policy.repeatable is not False:
             return
         run = self.begin_run(judgement.operation, subject)
@@ -172,10 +160,7 @@ class RetriedCall:
         leave_in_doubt(error, run.operation, unsafe, run.runtime, run.started, subject, run.attempt)
 
     def succeeded(self, *, is_large: bool = False) -> None:
-        """Enter a successful attempt in the policy's budget; notify the listeners if an earlier attempt failed.
-
-        The entry of a call that `is_large` keeps no parameters.
-        """
+        """Count a success, and notify the listeners after failures; the entry of a large call keeps no parameters."""
         if self.entry is not None:
             self.entry.done(is_large=is_large)
         if self.key is not None:
@@ -239,11 +224,7 @@ def check_word(parameter: str, word: object) -> None:
 
 
 def drop_proof(verdict: Verdict) -> Verdict:
-    """Return `verdict` with NOT_EXECUTED turned into TRANSIENT, for an attempt that certainly began.
-
-    A part of its response or of its body was seen. Its outcome is unknown, even if the error claims that nothing was
-    executed, as a refused HTTP/2 stream does.
-    """
+    """Return `verdict`, but TRANSIENT for NOT_EXECUTED: the attempt certainly began, whatever its error claims."""
     return verdict.replace(kind=Kind.TRANSIENT) if verdict.kind is Kind.NOT_EXECUTED else verdict
 
 

@@ -55,10 +55,10 @@ NO_CHANGES = PolicyChanges({})
 def choose(
     adapter: str, policy: "Any", options: "Mapping[str, Any]", own: tuple[str, ...] = ()
 ) -> tuple["Any", PolicyChanges]:
-    """Return the policy and the changes that an adapter's user chose, by its `policy` and other keywords.
+    """Return the policy, with its changes made, or the changes that an adapter's user chose by keywords.
 
-    The changes of a policy are made at once. TypeError for keywords that are neither of KEYWORDS_OF_CLIENTS nor among
-    the `own` ones of the adapter, which the text of the error lists, too.
+    TypeError for keywords that are neither of KEYWORDS_OF_CLIENTS nor among the adapter's `own` ones, which it lists,
+    too.
     """
     if not options:
         return policy, NO_CHANGES

@@ -183,11 +183,7 @@ class Rpc:
         return RpcSubject(self.method.removeprefix("/"), None if self.service is None else resource_of(message))
 
     def judge(self, message: object, *, by_table: bool = False) -> Judgement:
-        """Return the judgement on the safety of a call with `message`, by its service's table or by its definition.
-
-        If the user vouches for the call, the judgement is repeatable and `vouched`, unless it is refused or that of a
-        session. With `by_table`, the user's word does not count.
-        """
+        """Return the judgement on a call with `message`; with `by_table`, the user's word does not count."""
         call = GrpcCall(self.method, message)
         judgement = rules.judge(call, self.service)
         return judgement if by_table else vouched(judgement, call, ANY_RPC if is_vouched(call) else self.vouch)
@@ -207,10 +203,7 @@ class Rpc:
         return with_proof(add_wait(ruled, errors.wait_of(error)), served)
 
     def _verdict_of_service(self, error: Exception, judgement: Judgement) -> Verdict:
-        """Return the verdict on a failure, by the user's word or by the tables.
-
-        A code by which the server refuses calls, as the user vouches, is NOT_EXECUTED.
-        """
+        """Return the verdict on a failure: NOT_EXECUTED for a code by which the user says that calls are refused."""
         code = errors.code_of(error) if errors.status_of(error) is None else None
         if code is None or not self.vouch.is_refusal(judgement, code, text_of(error)):
             return self._verdict_of_tables(error, judgement)
@@ -254,10 +247,7 @@ def is_refusal(status: int | None, code: int | None) -> bool:
 
 
 def check_rpc_policy(policy: Policy | None) -> None:
-    """Raise TypeError for an object that is no policy and for Redis's policy; None is accepted.
-
-    Raise ValueError for a policy with an `attempt_timeout` or an `on_result`, which RPCs do not support.
-    """
+    """Raise TypeError as `check_policy` does, and ValueError for `attempt_timeout` and `on_result`, which RPCs lack."""
     check_policy(policy, _VOUCH)
     if policy is not None and policy.attempt_timeout is not None:
         raise ValueError(
@@ -304,11 +294,7 @@ class Rpcs:
         return f"{adapter}({', '.join(shown + self._vouch.show())})"
 
     def __getitem__(self, method: str) -> Rpc:
-        """Return the `Rpc` with this full name; it is made at its first use and kept.
-
-        If the policy belongs to another service with RPCs than this known RPC, the RPC gets its own service's policy
-        instead.
-        """
+        """Return the `Rpc` with this full name, made once; one of another service gets the policy of that."""
         rpc = self._known.get(method)
         if rpc is None:
             policy = self._policy

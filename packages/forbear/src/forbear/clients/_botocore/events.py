@@ -37,10 +37,7 @@ class Retries:
         self._services = set[str]()
 
     def register(self, events: Any, service: str, policy: Policy, vouch: AwsVouch) -> None:
-        """Register the handlers for one service, by the name that it has in events, and take botocore's away.
-
-        They follow the policy and the user's word.
-        """
+        """Register the handlers for one service, by its name in events, and take botocore's away."""
         self._policy, self._vouch = policy, vouch
         self._services.add(service)
         for event, unique_id, handler in self._replacing(service):

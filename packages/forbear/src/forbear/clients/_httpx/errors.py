@@ -33,10 +33,7 @@ httpx raises it unchanged.
 
 
 class HttpxLibrary:
-    """The classes of httpx or httpx2 (`module`) that the adapters need, and the verdicts on the library's errors.
-
-    The classes of bodies are forbear's own, derived from the library's stream classes.
-    """
+    """The classes of httpx or httpx2 (`module`), our own bodies derived from them, and the verdicts on its errors."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -91,10 +88,7 @@ class HttpxLibrary:
 
 
 def _beginning(read: Any) -> Callable[[Any], Any]:
-    """Return the method that begins to iterate over a body; it looks whether `read` is reading it as a whole.
-
-    `read` is the library's method that reads a response into memory. Nothing but the stack tells who iterates.
-    """
+    """Return the method that begins a body; it finds on the stack whether the library's `read` takes all of it."""
     code = read.__code__
 
     def begin(body: Any) -> Any:
@@ -110,10 +104,7 @@ def _beginning(read: Any) -> Callable[[Any], Any]:
 
 
 class _RequestBody:
-    """The stream of a request's body without its first `skip` bytes, which can be iterated again.
-
-    Each iteration calls `chunks(skip)`. An HTTP/2 connection pool may iterate a stream a second time by itself.
-    """
+    """A request's body without its first `skip` bytes; iterable again, as an HTTP/2 pool may do by itself."""
 
     def __init__(self, chunks: Callable[[int], Any], skip: int) -> None:
         self._chunks = chunks
@@ -158,10 +149,7 @@ def _is_untrusted(error: Exception) -> bool:
 
 
 def _is_before_tunnel(error: Exception) -> bool:
-    """Return whether an error was raised while a proxy's tunnel was not yet open, so before the request was sent.
-
-    The traceback shows it: httpcore keeps that state in the object whose method raised the error.
-    """
+    """Return whether an error was raised before a proxy's tunnel was open, so before the request was sent."""
     frames = _frames(error, ".http_proxy")
     return any(getattr(frame.f_locals.get("self"), "_connected", None) is False for frame in frames)
 
@@ -178,10 +166,7 @@ def _frames(error: Exception, module: str) -> Iterator[FrameType]:
 
 
 def _is_reset_while_sending(error: Exception) -> bool:
-    """Return whether the server reset an HTTP/2 stream while the request's body was being sent.
-
-    The libraries call that a mistake of the client, and drop the code with which the stream was reset.
-    """
+    """Return whether the server reset an HTTP/2 stream while the body was sent; the libraries blame the client."""
     return any(type(cause).__name__ == _RESET for cause in chain(error))
 
 

@@ -193,10 +193,7 @@ given_up: "ContextVar[tuple[Report, str, Any] | None]" = ContextVar("forbear_num
 
 
 def remember(request: Any, report: Report | None, response: Any = None) -> None:
-    """Remember that forbear gave up `request`, if an SDK numbers it; None for a report does nothing.
-
-    The headers of its `response` then tell the SDK not to repeat it.
-    """
+    """Remember that forbear gave up `request`, if an SDK numbers it, and let the `response` tell the SDK to stop."""
     if report is None or _COUNT not in request.headers or not is_final(report):
         return
     given_up.set((report, request.method, request.url))
@@ -205,10 +202,7 @@ def remember(request: Any, report: Report | None, response: Any = None) -> None:
 
 
 def stop_repeat(library: HttpxLibrary, request: Any) -> None:
-    """Raise a RemoteProtocolError of the `library` if `request` is an SDK's repeat of the request that was given up.
-
-    The error has the report. The first attempt of a call clears the memory.
-    """
+    """Raise RemoteProtocolError, with the report, if `request` is an SDK's repeat of what was given up."""
     last = given_up.get()
     count = request.headers.get(_COUNT, "")
     if last is None or not (count.isascii() and count.isdecimal()):

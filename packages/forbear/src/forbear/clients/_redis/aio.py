@@ -27,10 +27,7 @@ class AsyncTransactionsMixin(TransactionsBase):
 
 
 class AsyncCommandsMixin(LibraryClient):
-    """The part of an asyncio client that sends single commands to one server, with retries.
-
-    It is the last of the mixins, since each class that `super()` passes costs time.
-    """
+    """Sends single commands to one server, with retries; the last mixin, since each one below costs time."""
 
     settings: RedisSettings
 
@@ -136,10 +133,7 @@ class AsyncPubSubMixin(PubSubBase):
     """Asyncio subscriptions to one server, with retries."""
 
     async def execute_command(self, *args: Any) -> Any:
-        """Send a command such as SUBSCRIBE or UNSUBSCRIBE as often as the policy allows.
-
-        While a new connection is subscribed again (`on_connect`), the command is sent once.
-        """
+        """Send a command such as SUBSCRIBE as the policy allows; once, while a new connection is subscribed again."""
         attempt = partial(super().execute_command, *args)
         return await attempt() if self._resubscribing else await aloops.listen(self.settings, attempt)
 

@@ -105,10 +105,7 @@ class PipelineBase(LibraryPipeline):
         return self._sent(super()._execute_pipeline, connection, commands, raise_on_error)
 
     def _has_lost_watch(self, connection: Any) -> bool:
-        """Return whether the connection that held the WATCH was closed; the library would open it again without one.
-
-        Raises ValueError if the connection repeats commands by itself.
-        """
+        """Return whether the connection with the WATCH was closed; ValueError if it repeats commands by itself."""
         refuse_later_retries(connection.retry)
         return self.watching and not is_open(connection)
 
@@ -125,10 +122,7 @@ class PubSubBase(LibraryPubSub):
 
 
 class TransactionsBase(LibraryTransactions):
-    """The method `transaction()` of all clients but Valkey's cluster clients.
-
-    Subclasses define `_transact`, which runs it under a policy; for asyncio it returns an awaitable.
-    """
+    """The method `transaction()` of all clients but Valkey's cluster clients; `_transact` runs it under a policy."""
 
     settings: RedisSettings
     _pipeline: Callable[..., Any]

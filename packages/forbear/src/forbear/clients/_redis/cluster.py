@@ -215,11 +215,7 @@ def send_pipeline(
 async def asend_pipeline(
     client: Any, queue: Sequence[Any], send_all: Callable[..., Awaitable[object]], *, raise_on_error: bool
 ) -> list[Any]:
-    """The asyncio form of `send_pipeline` for the commands in `queue`; `client` is forbear's cluster client.
-
-    Its `execute_command` sends the failed commands again, one by one, if they may be repeated. `send_all(client, stack,
-    ...)` is the library's own sending.
-    """
+    """The asyncio form of `send_pipeline`; forbear's cluster `client` sends the failed commands of `queue` again."""
     stack: list[Any] = list(queue)
 
     async def attempt() -> Any:

@@ -44,10 +44,7 @@ def verdict_of(error: Exception) -> Verdict:
 
 
 def judgement_of(request: Request | None, *, read: bool) -> Judgement:
-    """Return the judgement on a call that sent `request`; if that is None (unknown), only a `read` counts as safe.
-
-    A chunk of a resumable upload that must not be repeated gets the reason: its session must be queried first.
-    """
+    """Return the judgement on a call that sent `request`; of an unknown one (None), only a `read` is safe."""
     if request is None:
         return _READ if read else _UNKNOWN
     judgement = RECOMMENDED.classify(request)
@@ -92,10 +89,7 @@ _HASH = "x-goog-hash"  # the hash of the whole object, which a status query does
 
 
 def sending_of(function: Callable[..., Any]) -> "Sending | None":
-    """Return the request (a Sending) of `function`, one of the client's uploads, read from the variables it encloses.
-
-    None if it is no such function, or if its payload is not bytes (or None, for an empty body).
-    """
+    """Return the request in the variables of `function`, one of the client's uploads of bytes; None for any other."""
     if not isfunction(function):
         return None
     names: Mapping[str, Any] = getclosurevars(function).nonlocals

@@ -203,10 +203,7 @@ def _pass_on(name: str) -> Any:
 
 
 class _AsyncResponses:
-    """A call with a stream of responses, which is made again until its first response arrives.
-
-    Later responses come from the call unchanged. The other methods apply to the current attempt.
-    """
+    """A stream of responses that is opened again until its first one arrives; later ones come unchanged."""
 
     def __init__(self, rpc: Rpc, continuation: Continuation, details: Any, message: Any, requests: Any) -> None:
         self._rpc = rpc

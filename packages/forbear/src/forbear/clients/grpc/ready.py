@@ -92,10 +92,7 @@ def _text(state: grpc.ChannelConnectivity | None) -> str:
 
 
 class Unsent(grpc.RpcError, grpc.Call, grpc.Future):  # type: ignore[type-arg] # generic for type checkers only
-    """The error of a call that was not sent because its channel had no connection, and that call itself.
-
-    `state` is the state of the channel, None if the call's time was over first.
-    """
+    """The error of a call without a connection, and that call; the `state` is None if its time was over first."""
 
     was_sent = False
 
@@ -161,10 +158,7 @@ _SLICE = 0.2
 
 
 class Readiness:
-    """The state of a sync channel.
-
-    The channel's core is asked itself: a subscription would keep a thread, which fails when the channel is closed.
-    """
+    """The state of a sync channel. A subscription to it would keep a thread, which fails when it is closed."""
 
     def __init__(self, channel: grpc.Channel) -> None:
         core: Any = channel

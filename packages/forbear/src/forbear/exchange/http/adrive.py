@@ -92,10 +92,7 @@ def _send(port: AsyncSender[R]) -> Awaitable[R]:
 
 
 async def _read_back(port: AsyncSender[R], look: "ReadBack", response: R) -> bool:
-    """Send the reads of `look`; return whether they show that an earlier attempt was executed.
-
-    Then `response`, a conflict, has become the response to that attempt. A read that fails, or is refused, leaves it.
-    """
+    """Send the reads of `look`; return whether `response`, a conflict, has become the one to an earlier attempt."""
     try:
         for target in look.targets:
             read = await port.read_back(target, look.headers, look.deadline - port.runtime.monotonic())
@@ -277,10 +274,7 @@ class _Nothing(AsyncIterator[bytes]):
 
 
 async def _leave(chunks: AsyncIterator[bytes]) -> None:
-    """Close an async generator that has not ended, since trio warns of one that stays open; ignore other iterators.
-
-    If another task is reading it, leave it: that task will see that the response is closed.
-    """
+    """Close an async generator that has not ended, since trio warns of one that stays open; ignore other iterators."""
     if isinstance(chunks, AsyncGeneratorType) and chunks.ag_frame is not None:  # None once it is exhausted
         with suppress(RuntimeError):  # another task is reading it, and will see that the response is closed
             await chunks.aclose()

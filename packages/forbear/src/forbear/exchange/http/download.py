@@ -37,10 +37,7 @@ _NO_RESPONSE: "tuple[int | None, Mapping[str, str]]" = (None, {})
 
 
 class Refused(Exception):
-    """A response that does not continue the body; `name` and the text are for the report.
-
-    `verdict` says whether another attempt may help.
-    """
+    """A response that does not continue the body. `verdict` says whether another attempt may help."""
 
     def __init__(self, verdict: "Verdict", name: str, text: str) -> None:
         super().__init__(text)
@@ -138,10 +135,9 @@ class Download:
         return self._run.attempt_limit()
 
     def check(self, status: int, headers: "Mapping[str, str]") -> bool:
-        """Return whether to read the response to `send`: False if it says that the body was complete already.
+        """Return whether to read the response to `send`; False if it says that the body was complete already.
 
-        Raises Refused if the response does not continue the body, as a rest or from its start. `headers` has lower-case
-        names.
+        Raises Refused if it does not continue the body, as a rest or from its start. `headers` has lower-case names.
         """
         exchange = self._exchange
         self._latest_response = (status, headers)
@@ -191,10 +187,7 @@ class Download:
         return chunk[shared:]
 
     def measure(self, received: int, *, ended: bool) -> str | None:
-        """Return the reason why `received` bytes contradict the length in the last response, None if they agree.
-
-        Fewer bytes contradict it only if the body has `ended`. Without a stated length all numbers agree.
-        """
+        """Return why `received` bytes contradict the length in the last response, None if they do not."""
         if self._total is None or received == self._total or (received < self._total and not ended):
             return None
         if received < self._total:
@@ -282,10 +275,7 @@ class Download:
 
     @property
     def _is_free(self) -> bool:
-        """True if the caller has no byte, and gets none of what another response may have to fit.
-
-        A caller who requested a range may join it to others, by the headers of the first response.
-        """
+        """True if the caller has no byte, and no header of a range, to which another response would have to fit."""
         handed_out = self._handed_out
         return handed_out.held or (handed_out.count == 0 and not self._requested_range)
 

@@ -90,10 +90,7 @@ def _send(port: Sender[R]) -> R:
 
 
 def _read_back(port: Sender[R], look: "ReadBack", response: R) -> bool:
-    """Send the reads of `look`; return whether they show that an earlier attempt was executed.
-
-    Then `response`, a conflict, has become the response to that attempt. A read that fails, or is refused, leaves it.
-    """
+    """Send the reads of `look`; return whether `response`, a conflict, has become the one to an earlier attempt."""
     try:
         for target in look.targets:
             read = port.read_back(target, look.headers, look.deadline - port.runtime.monotonic())

@@ -86,10 +86,7 @@ class Exchange(RequestState):
         return None if self._run is None else self._run.report
 
     def begin(self) -> None:
-        """Count the first attempt in the policy's budget, if it has one; raise Throttled if the budget refuses it.
-
-        Then nothing may be sent. Of a budget per host, the one of the request's host, port and service counts.
-        """
+        """Count the first attempt in the policy's budget, or that of the host; raise Throttled if it refuses."""
         if self.policy.budget is not None:
             self._spending = spending = self.new_spending()
             if spending is not None:
@@ -232,11 +229,7 @@ class Exchange(RequestState):
         return self.runtime.now(), status, ids
 
     def attempt_limit(self) -> float | None:
-        """Return the seconds that the attempt which starts now may take, None without an attempt timeout.
-
-        They are no more than what is left of the policy's timeout for all attempts, except for a last one at the
-        deadline.
-        """
+        """Return the seconds that the attempt may take which starts now, None without an attempt timeout."""
         return first_limit(self.policy) if self._run is None else self._run.attempt_limit()
 
     @property

@@ -292,11 +292,7 @@ async def repair(
 
 
 async def unwatch(connection: Any) -> None:
-    """Lift a connection's WATCH by UNWATCH; if that fails, close the connection, which lifts it, too.
-
-    Does nothing for None and for a closed connection. An Exception on the way is not raised; a KeyboardInterrupt or a
-    cancellation is.
-    """
+    """Lift a connection's WATCH by UNWATCH; if that fails, close the connection, which lifts it, too."""
     if not is_open(connection):
         return  # it would be opened again only for this
     try:

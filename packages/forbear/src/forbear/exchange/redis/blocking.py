@@ -53,11 +53,7 @@ def _timeout(command: Sequence[Argument]) -> tuple[int, float]:
 
 @contextmanager
 def longer_timeout(connection: Any, command: Sequence[Argument]) -> Generator[None]:
-    """Let an open connection wait longer for a response, by the seconds that the server may block the command.
-
-    Within the block its socket has the longer timeout, or none if the server waits without limit. Does nothing for a
-    closed connection. A client that gave up earlier would lose the element that the server takes from a list for it.
-    """
+    """Let an open connection wait longer for a response, by the seconds that the server may block the command."""
     seconds = blocking_time(command)
     connection = getattr(connection, "_conn", connection)  # the one behind client-side caching
     socket = getattr(connection, "_sock", None)

@@ -104,10 +104,7 @@ def plan_repair(
 
 
 def annotate(stack: Sequence[QueuedCommand], run: CommandRun) -> None:
-    """Attach the run's report, which says why nothing is sent again, to every error of `stack` that has none.
-
-    Every error gets it, because the first error is raised in any case. Does nothing if the run has no report.
-    """
+    """Attach the run's report, if it has one, to every error of `stack` that has none: the first error is raised."""
     for queued in stack:
         error = queued.result
         if run.report is not None and isinstance(error, Exception) and report(error) is None:

@@ -84,10 +84,9 @@ class CommandRun(Run):
     def fail_as(
         self, verdict: Verdict, error: Exception, work: SentCommands | None = None, *, by_word: bool = False
     ) -> Grant | None:
-        """Return the retry that follows `error` with its `verdict`, None to give up.
+        """Return the retry that follows `error`, None to give up; `work` is what failed, if that is not all.
 
-        `work` replaces the description of what the run sends, for this failure only. `by_word` says that only the user
-        calls the failure NOT_EXECUTED.
+        With `by_word`, only the user calls the failure NOT_EXECUTED.
         """
         work = work or self._work
         text = hide_arguments(text_of(error))[:_LONGEST_TEXT]
@@ -118,10 +117,9 @@ class CommandRun(Run):
         self._leave_in_doubt(error, sent, work or self._work)
 
     def returned(self, value: object, call: object = None) -> Grant | None:
-        """Return the retry after a value that the policy's `on_result` refuses, None to return the value.
+        """Return the retry after a value that `on_result` refuses; None to return the value, accepted or the last one.
 
-        None is for an accepted value, which counts as a success, and for the last value of a run that gives up. If
-        there are errors among the responses of a pipeline, an exception of `on_result` is ignored.
+        An exception of `on_result` is ignored if there are errors among the responses of a pipeline.
         """
         try:
             return self._judge_value(value)
@@ -168,11 +166,7 @@ def _has_errors(value: object) -> bool:
 
 
 def hide_arguments(text: str) -> str:
-    """Return the text of an error without the arguments of the command that the libraries quote in errors of pipelines.
-
-    Of the quoted command the first word stays, up to 100 characters. Any other text is returned as it is. It takes
-    linear time.
-    """
+    """Return the text of an error without the command's arguments, which the libraries quote; linear in its length."""
     start, end = text.find(_COMMAND), text.rfind(_CAUSED)
     opened = text.find("(", start) + 1
     if start < 0 or not 0 < opened <= end:

@@ -122,11 +122,7 @@ def describe_command(
 
 
 def describe_pipeline(commands: Sequence[Command], safe: Safe = UNVOUCHED) -> SentCommands:
-    """Return the description of commands that are sent together and executed one by one.
-
-    They are repeatable if all of them are, and atomic only if there is just one. The user vouches for the commands in
-    `safe`.
-    """
+    """Return the description of commands that are sent together and executed one by one; repeatable if all are."""
     judgements = judge_together(commands, safe)
     unsafe, cure = _first_unsafe("the pipeline", commands, judgements)
     return SentCommands(
@@ -152,11 +148,7 @@ def describe_scattered_pipeline(commands: Sequence[Command], safe: Safe = UNVOUC
 def describe_transaction(
     commands: Sequence[Command], safe: Safe = UNVOUCHED, *, watched: bool, redirected: bool = False
 ) -> SentCommands:
-    """Return the description of commands between MULTI and EXEC.
-
-    After a WATCH (`watched`) they are not sent again without that WATCH. `redirected` is true if the next attempt
-    follows a redirection. The user vouches for the commands in `safe`.
-    """
+    """Return the description of commands between MULTI and EXEC, after a WATCH if they are `watched`."""
     judgement = classify_transaction(commands, watched=watched, promised=_open_promises(), safe=safe)
     judgements = judge_together(commands, safe)
     unsafe = "the transaction may have been executed; only its whole cycle, from WATCH on, can tell and may be repeated"

@@ -113,10 +113,7 @@ ONCE = RedisSettings(None)
 
 
 def refuse_retries(options: Mapping[str, object]) -> None:
-    """Raise TypeError if `options` set one of the library's own retries to a true value.
-
-    They would repeat any command, and the retries of both would multiply.
-    """
+    """Raise TypeError if `options` turn on one of the library's own retries: they repeat any command."""
     for name in _RETRIES:
         if options.get(name):
             raise TypeError(
@@ -126,10 +123,7 @@ def refuse_retries(options: Mapping[str, object]) -> None:
 
 
 def refuse_later_retries(retry: object) -> None:
-    """Raise ValueError if `retry`, a library's object for its own retries, repeats anything.
-
-    It may come to a client, a pool or a connection after our constructor has looked.
-    """
+    """Raise ValueError if `retry`, which a client, pool or connection got after our constructor, repeats anything."""
     count: object = getattr(retry, "_retries", 0)
     if count:
         raise ValueError(

@@ -59,10 +59,7 @@ def phase_of(error: BaseException) -> Phase:
 
 
 def decisive(error: BaseException) -> BaseException:
-    """Return the error that shows what happened to the command: `error`, or one that it hides.
-
-    An error of connecting or cleaning up hides the failure of a command that was sent before.
-    """
+    """Return the error that shows what happened to the command; one of connecting or cleaning up may hide it."""
     first = latest = _innermost(error)
     path = list(frames_of(first))
     while (phase := _phase(path)) in (Phase.BEFORE, Phase.CLEANUP):
