@@ -19,8 +19,8 @@ FAST = ("httpx", "httpx2", "requests", "urllib3", "aiohttp", "boto3", "redis", "
 """Clients with which the tests are run anyway; the import of others may take a second."""
 TRIED = [
     name if name in FAST else pytest.param(name, marks=pytest.mark.soak)
-    for name, (module, _, _) in doctor._SENDERS.items()
-    if find_spec(module.partition(".")[0]) is not None
+    for name, module in ((row["distribution"], row["module"]) for row in ROWS)
+    if module and find_spec(module.partition(".")[0]) is not None
 ]
 
 
@@ -29,6 +29,7 @@ def test_each_row_says_what_it_must() -> None:
     names = [row["distribution"] for row in ROWS]
     assert len(set(names)) == len(names)
     assert all(row["decorator"] in ("yes", "no", "") and row["cure"] for row in ROWS)
+    assert doctor._SENDERS.keys() == {row["distribution"] for row in ROWS if row["module"] and row["sends"]}
     assert doctor._SENDERS.keys() <= {row["distribution"] for row in ROWS if row["decorator"] == "yes"}
 
 
@@ -59,7 +60,7 @@ def test_a_client_that_cannot_be_set_up_is_not_tried(invoke: Invoke, monkeypatch
     def set_up(url: str, library: Any) -> None:
         library.HTTPTransport(proxy=library.Proxy(f"gopher{url[4:]}"))
 
-    monkeypatch.setitem(doctor._SENDERS, "httpx", ("httpx", "POST", set_up))
+    monkeypatch.setitem(doctor._SENDERS, "httpx", set_up)
     done = invoke("doctor", "--check", "--json", "httpx")
     (client,) = json.loads(done.stdout)["clients"]
     assert (done.exit_code, client["found"]) == (0, None)

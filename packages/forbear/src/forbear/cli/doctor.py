@@ -17,6 +17,8 @@ from forbear.cli.kit.output import EXIT_CODES, columns, show_table, tell
 from forbear.evidence.walk import read
 
 _PATH = "/forbear-doctor"
+_SHOWN = ("distribution", "decorator", "repeats", "cure", "version")
+"""The fields in the JSON output."""
 _TIMEOUT = 10.0
 """The seconds after which a client that waits for the loopback server gives up; none should."""
 
@@ -39,6 +41,10 @@ class InstalledClient(NamedTuple):
     """The requests that it repeats by itself, empty for none."""
     cure: str
     version: str
+    module: str
+    """The module to import, empty for a client that is not tried."""
+    sends: str
+    """The method or operation that `--check` sends."""
 
 
 @click.command(epilog=_EPILOG)
@@ -55,9 +61,12 @@ def command(names: tuple[str, ...], check: bool, as_json: bool) -> None:
     the connection. The command says if the error still shows the request: a new version of a client may have changed.
     """
     clients = _find_clients(names)
-    found = {each.distribution: _check(each.distribution) for each in clients if check}
+    found = {each.distribution: _check(each) for each in clients if check}
     if as_json:
-        rows = [each._asdict() | ({"found": found[each.distribution]} if check else {}) for each in clients]
+        rows = [
+            {name: getattr(each, name) for name in _SHOWN} | ({"found": found[each.distribution]} if check else {})
+            for each in clients
+        ]
         click.echo(json.dumps({"clients": rows}, indent=2))
     else:
         _print(clients, found if check else None)
@@ -81,9 +90,7 @@ def _find_clients(names: tuple[str, ...]) -> list[InstalledClient]:
                 installed = version(row["distribution"])
             except PackageNotFoundError:
                 continue
-            clients.append(
-                InstalledClient(row["distribution"], row["decorator"], row["repeats"], row["cure"], installed)
-            )
+            clients.append(InstalledClient(**row, version=installed))
     return clients
 
 
@@ -104,26 +111,26 @@ def _print(clients: list[InstalledClient], found: dict[str, bool | None] | None)
     show_table(table)
 
 
-def _check(distribution: str) -> bool | None:
+def _check(client: InstalledClient) -> bool | None:
     """Send something that gets no response, a POST if it is HTTP, and return whether the error shows it.
 
     None for a client that is not tried, or that cannot be set up: it has sent nothing that an error could show.
     """
-    if distribution not in _SENDERS:
+    send = _SENDERS.get(client.distribution)
+    if send is None:
         return None
-    module, method, send = _SENDERS[distribution]
     with _losing_server() as server:
         url = f"http://127.0.0.1:{server.server_address[1]}"
         try:
-            send(url, _load(module))
+            send(url, _load(client.module))
         except Exception as error:
             if not server.was_reached:
                 why = str(error).partition("\n")[0]
-                tell(f"{distribution} was not tried, because it sent nothing: {type(error).__name__}: {why}")
+                tell(f"{client.distribution} was not tried, because it sent nothing: {type(error).__name__}: {why}")
                 return None
             evidence = read(error)
             sent = () if evidence is None else evidence.requests
-            return any(each.method == method and each.unread is None and url in _show(each, url) for each in sent)
+            return any(each.method == client.sends and each.unread is None and url in _show(each, url) for each in sent)
     return False
 
 
@@ -263,54 +270,32 @@ def _send_kafka(url: str, kafka: Any) -> None:
 _ONCE: dict[str, Any] = {"api_key": "a", "max_retries": 0, "timeout": _TIMEOUT}
 _POST: dict[str, Any] = {"timeout": _TIMEOUT, "trust_env": False}
 
-_SENDERS: dict[str, tuple[str, str, _Send]] = {
-    "httpx": ("httpx", "POST", lambda url, it: it.post(url + _PATH, **_POST)),
-    "httpx2": ("httpx2", "POST", lambda url, it: it.post(url + _PATH, **_POST)),
-    "requests": ("requests", "POST", _send_requests),
-    "niquests": ("niquests", "POST", _send_requests),
-    "urllib3": (
-        "urllib3",
-        "POST",
-        lambda url, it: it.PoolManager().request("POST", url + _PATH, timeout=_TIMEOUT, retries=False),
+_SENDERS: dict[str, _Send] = {
+    "httpx": lambda url, it: it.post(url + _PATH, **_POST),
+    "httpx2": lambda url, it: it.post(url + _PATH, **_POST),
+    "requests": _send_requests,
+    "niquests": _send_requests,
+    "urllib3": lambda url, it: it.PoolManager().request("POST", url + _PATH, timeout=_TIMEOUT, retries=False),
+    "aiohttp": _send_aiohttp,
+    "boto3": _send_boto3,
+    "aiobotocore": _send_aiobotocore,
+    "redis": _send_redis,
+    "valkey": _send_redis,
+    "grpcio": _send_grpc,
+    "openai": lambda url, it: it.OpenAI(base_url=url, **_ONCE).embeddings.create(model="a", input="a"),
+    "anthropic": lambda url, it: it.Anthropic(base_url=url, **_ONCE).messages.create(
+        model="a", max_tokens=1, messages=[]
     ),
-    "aiohttp": ("aiohttp", "POST", _send_aiohttp),
-    "boto3": ("boto3", "sqs.SendMessage", _send_boto3),
-    "aiobotocore": ("aiobotocore.session", "sqs.SendMessage", _send_aiobotocore),
-    "redis": ("redis", "INCR", _send_redis),
-    "valkey": ("valkey", "INCR", _send_redis),
-    "grpcio": ("grpc", "forbear.Doctor/Check", _send_grpc),
-    "openai": (
-        "openai",
-        "POST",
-        lambda url, it: it.OpenAI(base_url=url, **_ONCE).embeddings.create(model="a", input="a"),
+    "stripe": _send_stripe,
+    "slack_sdk": lambda url, it: it.WebClient("a", base_url=f"{url}/", retry_handlers=[]).chat_postMessage(
+        channel="a", text="a"
     ),
-    "anthropic": (
-        "anthropic",
-        "POST",
-        lambda url, it: it.Anthropic(base_url=url, **_ONCE).messages.create(model="a", max_tokens=1, messages=[]),
-    ),
-    "stripe": ("stripe", "POST", _send_stripe),
-    "slack_sdk": (
-        "slack_sdk",
-        "POST",
-        lambda url, it: it.WebClient("a", base_url=f"{url}/", retry_handlers=[]).chat_postMessage(
-            channel="a", text="a"
-        ),
-    ),
-    "twilio": ("twilio.rest", "POST", _send_twilio),
-    "kubernetes": ("kubernetes.client", "POST", _send_kubernetes),
-    "elasticsearch": (
-        "elasticsearch",
-        "POST",
-        lambda url, it: it.Elasticsearch(url, max_retries=0).index(index="a", document={}),
-    ),
-    "opensearch-py": (
-        "opensearchpy",
-        "POST",
-        lambda url, it: it.OpenSearch(url, max_retries=0).index(index="a", body={}),
-    ),
-    "pymongo": ("pymongo", "pymongo.insert_one", _send_pymongo),
-    "kafka-python": ("kafka", "kafka.Produce", _send_kafka),
-    "pika": ("pika", "pika._create_connection", _send_pika),
+    "twilio": _send_twilio,
+    "kubernetes": _send_kubernetes,
+    "elasticsearch": lambda url, it: it.Elasticsearch(url, max_retries=0).index(index="a", document={}),
+    "opensearch-py": lambda url, it: it.OpenSearch(url, max_retries=0).index(index="a", body={}),
+    "pymongo": _send_pymongo,
+    "kafka-python": _send_kafka,
+    "pika": _send_pika,
 }
-"""The module of each client, what it sends, and the function that sends it to the address of this machine's server."""
+"""The functions that send something to the address of this machine's server, by the client that they do it with."""

@@ -8,11 +8,9 @@ import logging
 from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
 from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Recovered, Scheduled, WouldStop
+from forbear.observe import LOGGER
 from forbear.text.duration import show
 from forbear.text.redact import printable
-
-LOGGER = "forbear"
-"""The name of the logger to which events are written by default."""
 
 RECOVERED = ("maybe_done", "settled", "billed")
 """The fields of a late success that are shown where they are true."""

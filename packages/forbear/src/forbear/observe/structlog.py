@@ -1,7 +1,8 @@
 """Write events to structlog, one entry for each except `Failed`."""
 
 from forbear.core.events import Event, Failed
-from forbear.observe.logging import LOGGER, fields, is_warning
+from forbear.observe import LOGGER
+from forbear.observe.logging import fields, is_warning
 
 try:
     import structlog

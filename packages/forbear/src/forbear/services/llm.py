@@ -10,13 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from forbear.core.check import is_list, is_mapping
-from forbear.core.record import Record
-from forbear.core.service import Judgement, TableEntry
-from forbear.core.verdict import Safety, Verdict
-from forbear.http import status as http_status
+from forbear.core.service import Judgement
+from forbear.core.verdict import Safety
 from forbear.http.request import Request, method_overrides
-from forbear.services.rfc9110 import RFC9110
-from forbear.tables.google_apis import ReadBody
+from forbear.services.rfc9110 import Rfc9110
 
 NAME = "llm"
 
@@ -113,7 +110,7 @@ _FORMS = ("/images/edits", "/images/variations", "/audio/transcriptions", "/audi
 _LARGEST_BODY = 4 * 1024 * 1024
 
 
-class Llm(Record):
+class Llm(Rfc9110):
     """The service of origins that an Api calls language models: it reads operation and parameters from a request.
 
     What is none of `OPERATIONS` is judged by RFC 9110.
@@ -125,27 +122,15 @@ class Llm(Record):
     def name(self) -> str:
         return NAME
 
-    @property
-    def token_header(self) -> None:
-        """None: there is no header by which these APIs drop duplicates."""
-
-    def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
-        return {}
-
     def classify(self, request: Request) -> Judgement:
         """Return the judgement by the end of the path and the parameters; what cannot be read is never repeated."""
         end = _find_end(request)
         if end is None:
-            return RFC9110.classify(request)
+            return super().classify(request)
         parameters: Mapping[str, Any] | None = {} if end in _FORMS else _parse(request.body)
         if parameters is None:
             return Judgement(NAME, _BY_PATH[end], Safety.NEVER)
         return classify(_BY_PATH[end], parameters)
-
-    def verdict(
-        self, judgement: Judgement, status: int, headers: Mapping[str, str], body: ReadBody = None
-    ) -> Verdict | None:
-        return http_status.verdict(status)
 
 
 def _find_end(request: Request) -> str | None:

@@ -10,13 +10,10 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from forbear.core.check import is_list, is_mapping
-from forbear.core.record import Record
-from forbear.core.service import Judgement, TableEntry
-from forbear.core.verdict import Safety, Verdict
-from forbear.http import status as http_status
+from forbear.core.service import Judgement
+from forbear.core.verdict import Safety
 from forbear.http.request import Request, method_overrides
-from forbear.services.rfc9110 import RFC9110
-from forbear.tables.google_apis import ReadBody
+from forbear.services.rfc9110 import RFC9110, Rfc9110
 
 _LARGEST_BODY = 1024 * 1024
 
@@ -54,23 +51,16 @@ REVIEWS: Mapping[str, str] = {
 """The reviews of Kubernetes, which answer a question and keep nothing, by group and resource, each with its page."""
 
 
-class ReadsByPost(Record):
+class ReadsByPost(Rfc9110):
     """The service of an origin at which some POSTs only read: `find` returns the name of the read, None for others."""
 
-    __slots__ = ("name", "find")
+    __slots__ = ("name", "find")  # pyright: ignore[reportIncompatibleMethodOverride] # the base has a property
 
     name: str
     find: Callable[[Request], str | None]
 
     def __init__(self, name: str, find: Callable[[Request], str | None]) -> None:
         self._set(name=name, find=find)
-
-    @property
-    def token_header(self) -> None:
-        """None: a read needs no key, and the others are not known."""
-
-    def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
-        return {}
 
     def classify(self, request: Request) -> Judgement:
         """Return the judgement: a read, or what RFC 9110 says."""
@@ -80,13 +70,8 @@ class ReadsByPost(Record):
         if self.name == "elasticsearch" and request.method == "PUT":
             return _judge_put(request)
         if read is None:
-            return RFC9110.classify(request)
+            return super().classify(request)
         return Judgement(self.name, read, Safety.ALWAYS, repeatable=True, mutation=False)
-
-    def verdict(
-        self, judgement: Judgement, status: int, headers: Mapping[str, str], body: ReadBody = None
-    ) -> Verdict | None:
-        return http_status.verdict(status)
 
 
 def _split(request: Request) -> tuple[list[str], str]:

@@ -9,8 +9,7 @@ from typing import Protocol
 from forbear.core.budget import MICRO
 from forbear.core.events import BudgetDegraded, BudgetRestored
 from forbear.run.runtime import current
-from forbear.shared_budget.credit import Credit
-from forbear.shared_budget.script import BucketState, Command, LinkFailed, command, parse
+from forbear.shared_budget.script import BucketState, Command, Credit, LinkFailed, command, parse
 
 LOST = 1.0
 """Seconds after which an ask without an answer is given up."""

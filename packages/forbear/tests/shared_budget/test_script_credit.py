@@ -3,7 +3,7 @@
 import pytest
 
 from forbear.core.budget import MICRO
-from forbear.shared_budget.credit import Credit
+from forbear.shared_budget.script import Credit
 
 
 def test_the_first_token_is_kept_and_the_rest_is_surplus() -> None:
