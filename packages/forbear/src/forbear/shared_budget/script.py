@@ -1,4 +1,4 @@
-"""The shared bucket: its script on the server, the command that runs it, the response; and what one process has earned."""
+"""The shared bucket: its script, the command that runs it, and the response; and what one process has earned."""
 
 import hashlib
 import re
