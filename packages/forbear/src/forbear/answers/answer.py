@@ -15,10 +15,7 @@ LOST = "reset or timeout after sending"
 
 @dataclass(frozen=True)
 class FailureOutcome:
-    """The answer for one kind of failure: what it is, its HTTP status if any, and whether and why it is retried.
-
-    Example: see `Answer`.
-    """
+    """One kind of failure, its HTTP status if any, whether it is retried, and why. Example: see `Answer`."""
 
     failure: str
     status: int | None

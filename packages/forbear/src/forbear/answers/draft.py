@@ -26,10 +26,7 @@ _METHODS = (
 
 
 class Draft:
-    """A request under construction; `build` returns it.
-
-    `body` is None if a part of it is not known. `read` returns the content of files; without it, none is read.
-    """
+    """A request under construction. `body` is None if a part is not known; `read` returns the content of files."""
 
     def __init__(self, read: Reader | None = None) -> None:
         self._read = read

@@ -89,10 +89,7 @@ def parse_fields(text: str) -> dict[str, object]:
 
 
 def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answer:
-    """Return which failures of a call are retried, and why.
-
-    `service` names the service that judges it, None for the one that its package belongs to.
-    """
+    """Return which failures of a call are retried, and why, by the service named or that of its package."""
     policy, judge = _policy_for(call, service, profile)
     judgement = rules.judge(call, judge)
     option = option_for(call, f'safe="/{call.name}"')

@@ -8,10 +8,7 @@ import sys
 
 
 def _leave_current_folder() -> None:
-    """Take the folder that `python -m` and `python -c` put first off the path of modules.
-
-    A command may run in a folder of others, whose click.py or json.py must not be run.
-    """
+    """Take the folder that `python -m` and `-c` put first off the path: the click.py of others must not be run."""
     if sys.flags.safe_path or not sys.path:
         return
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120

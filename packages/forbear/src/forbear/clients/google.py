@@ -87,10 +87,7 @@ def async_retry_for(
     safe: "bool | Callable[[GrpcCall], bool]" = False,
     **options: "Unpack[ClientOptions]",
 ) -> "AsyncRetry":
-    """Return the object to pass as `retry=` to an async client's call of the RPC `method`; see `retry_for`.
-
-    Example: see `retry_for`.
-    """
+    """Return the object to pass as `retry=` to a call of an async client. Example: see `retry_for`."""
     return AsyncRetry(_find_rpc("async_retry_for", method, policy, safe, options))
 
 

@@ -57,10 +57,7 @@ class Pipeline(PipelineMixin, _sync.Pipeline):
 
 
 class PubSub(PubSubMixin, _sync.PubSub):
-    """Subscriptions of a `Valkey`. Messages that are published while it connects again are lost.
-
-    Example: see `Valkey`.
-    """
+    """Subscriptions of a `Valkey`. Messages are lost while it connects again. Example: see `Valkey`."""
 
 
 # The library names its own class where the mixins return Self, and declares `command_info` of asyncio clients twice.
@@ -96,10 +93,7 @@ class AsyncPipeline(AsyncPipelineMixin, _async.Pipeline):  # type: ignore[misc]
 
 
 class AsyncPubSub(AsyncPubSubMixin, _async.PubSub):
-    """Subscriptions of an `AsyncValkey`. Messages that are published while it connects again are lost.
-
-    Example: see `Valkey`.
-    """
+    """Subscriptions of an `AsyncValkey`. Messages are lost while it connects again. Example: see `Valkey`."""
 
 
 class AsyncValkey(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -189,10 +183,7 @@ class AsyncClusterPipeline(_async_cluster.ClusterPipeline):
 
 
 class AsyncValkeyCluster(AsyncClusterMixin, _async_cluster.ValkeyCluster):  # type: ignore[misc]
-    """A `valkey.asyncio.ValkeyCluster` that retries as `ValkeyCluster` does and takes all the same arguments.
-
-    Example: see `Valkey`.
-    """
+    """A `valkey.asyncio.ValkeyCluster` that retries as `ValkeyCluster` does. Example: see `Valkey`."""
 
     _lost = (ConnectionError, TimeoutError)
     _raised = _RAISED

@@ -94,10 +94,7 @@ T = TypeVar("T")
 
 
 class Exported(NamedTuple, Generic[T]):
-    """The result of an export: an object, keywords or text for the target, and a sentence for each difference.
-
-    Example: see `source`.
-    """
+    """An object, keywords or text for a target, and a sentence for each difference. Example: see `source`."""
 
     value: T
     losses: tuple[str, ...]

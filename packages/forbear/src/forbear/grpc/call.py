@@ -15,17 +15,11 @@ if TYPE_CHECKING:
         """The contract of a service that judges the calls of one API: RPCs over gRPC or, as JSON, over HTTP."""
 
         def classify_call(self, call: "GrpcCall") -> Judgement:
-            """Return the judgement on a call: its RPC, and whether it may be executed twice.
-
-            `maybe_done` of the judgement has numbers of gRPC status codes.
-            """
+            """Return the judgement on a call; its `maybe_done` has numbers of gRPC status codes."""
             ...
 
         def call_verdict(self, judgement: Judgement, code: int, metadata: "Metadata" = ()) -> Verdict | None:
-            """Return the verdict on the end of the judged call, None for a success.
-
-            `code` is the number of its gRPC status code, `metadata` its trailing metadata.
-            """
+            """Return the verdict on the end of the judged call, by its gRPC status code; None for a success."""
             ...
 
         def verdict(
@@ -126,10 +120,7 @@ class RpcSubject(NamedTuple):
 
 
 def resource_of(message: object) -> str | None:
-    """Return the name of the resource that a request `message` to a known service has, None without one.
-
-    The fields of other services may be anything, so they are not shown.
-    """
+    """Return the name of the resource in a request to a known service, None without one; other services show none."""
     if message is None:
         return None
     with suppress(Exception):  # attributes of an unknown object may raise anything

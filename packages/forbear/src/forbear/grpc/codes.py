@@ -25,19 +25,15 @@ _STATUSES = {
 
 
 def statuses(responses: Iterable[str]) -> tuple[int, ...]:
-    """Return the responses in a table's cell (HTTP statuses, names of gRPC codes) as HTTP statuses, each once.
-
-    Raises KeyError for a name that stands for no status here.
-    """
+    """Return the responses in a table's cell as HTTP statuses, each once; KeyError for a name without a status here."""
     numbers = [int(response) if response.isdecimal() else _STATUSES[response] for response in responses]
     return tuple(dict.fromkeys(numbers))
 
 
 def numbers(responses: Iterable[str]) -> tuple[int, ...]:
-    """Return the responses in a table's cell (HTTP statuses, names of gRPC codes) as numbers of codes, each once.
+    """Return the responses in a table's cell as numbers of gRPC codes, each once; KeyError for one without a code here.
 
-    A status stands for all codes that it may mean: 409 for ABORTED and ALREADY_EXISTS. Raises KeyError for a status or
-    name that stands for no code here.
+    A status stands for all codes that it may mean: 409 for ABORTED and ALREADY_EXISTS.
     """
     codes: list[int] = []
     for response in responses:

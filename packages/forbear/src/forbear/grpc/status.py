@@ -40,10 +40,7 @@ def request_info(metadata: Metadata) -> str | None:
 
 
 def details(metadata: Metadata) -> Iterator[tuple[str, bytes]]:
-    """Yield the details of a status in trailing metadata (grpc-status-details-bin), each as its type and its content.
-
-    The type is a name such as "google.rpc.RetryInfo", the content the bytes of that message.
-    """
+    """Yield the details of a status in trailing metadata, each as its type ("google.rpc.RetryInfo") and its bytes."""
     for name, value in metadata:
         if name.lower() == _DETAILS and isinstance(value, bytes):
             for packed in submessages(value, 3):

@@ -139,11 +139,7 @@ def rpc_patterns(
 
 
 def vouched(judgement: "Judgement", call: GrpcCall, vouch: RpcVouch) -> "Judgement":
-    """Return the judgement, repeatable and `vouched` if the user vouches for the call; else return it as it is.
-
-    A vouch only ever raises `repeatable`. It does not apply to what is refused or belongs to a session. TypeError if a
-    function of the user returns no bool.
-    """
+    """Return the judgement, repeatable and `vouched` if the user vouches for the call and nothing refuses it."""
     safe = vouch.safe
     if safe == () or judgement.repeatable or judgement.refused is not None or judgement.session:
         return judgement

@@ -68,10 +68,7 @@ class Recording:
         return self._refusal
 
     def add(self, chunk: bytes) -> None:
-        """Keep a chunk; call it before the chunk is sent, since the stream does not yield a lost chunk again.
-
-        If the chunks pass the limit, all are dropped and `refusal` is set. After a refusal it does nothing.
-        """
+        """Keep a chunk, before it is sent; past the limit, drop all and set `refusal`. After a refusal do nothing."""
         if self._refusal is not None:
             return
         self._size += len(chunk)

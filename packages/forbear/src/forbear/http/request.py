@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
         @property
         def token_header(self) -> str | None:
-            """The name of the header for an idempotency token, None if the API has none.
-
-            The token is equal on all attempts of a mutation.
-            """
+            """The name of the header for an idempotency token, equal on all attempts; None if the API has none."""
             ...
 
         def classify(self, request: "Request") -> Judgement:
@@ -115,10 +112,7 @@ class Request(Record):
 
     @property
     def resource(self) -> str:
-        """The URL of the request without its query: "https://example.com/a"; without the default port, user or secrets.
-
-        The path may contain secrets; reports remove them.
-        """
+        """The URL without query, default port, user and secrets; the path may contain secrets, which reports remove."""
         scheme, host, port = self.origin
         authority = f"[{host}]" if ":" in host else host
         if port != (80 if scheme == "http" else 443):
@@ -180,10 +174,7 @@ def danger(method: str) -> int:
 
 
 def method_label(method: str) -> str:
-    """Return the method as a label of metrics: itself if it is PATCH or of RFC 9110, else "_OTHER".
-
-    So labels stay few. Case matters: "get" is "_OTHER".
-    """
+    """Return the method as a label of metrics: itself if it is PATCH or of RFC 9110, in this case, else "_OTHER"."""
     return method if method in READS or method in _WRITES else "_OTHER"
 
 

@@ -111,10 +111,7 @@ _LARGEST_BODY = 4 * 1024 * 1024
 
 
 class Llm(Rfc9110):
-    """The service of origins that an Api calls language models: it reads operation and parameters from a request.
-
-    What is none of `OPERATIONS` is judged by RFC 9110.
-    """
+    """The service of origins that an Api calls language models; RFC 9110 judges what is none of `OPERATIONS`."""
 
     __slots__ = ()
 

@@ -20,10 +20,7 @@ RECOMMENDED = "policy"
 
 
 class AmbiguousName(ValueError):
-    """The error for the name of a profile that several services have; `choices` are its full names.
-
-    Example: see `find_policy`.
-    """
+    """The error for a profile's name of several services; `choices` are its full names. Example: see `find_policy`."""
 
     def __init__(self, profile: str, choices: list[str]) -> None:
         super().__init__(f"several services have the profile {profile}; name one of {', '.join(choices)}")

@@ -89,10 +89,7 @@ def _find_search(request: Request) -> str | None:
 
 
 def _judge_put(request: Request) -> Judgement:
-    """Return the judgement on a PUT to a search engine: `_bulk` may create, and `_create` is in conflict with itself.
-
-    Elasticsearch takes both methods for these, and its client sends PUT.
-    """
+    """Return the judgement on a PUT to a search engine, which takes it for a POST of `_bulk` or `_create`, too."""
     segments, _ = _split(request)
     judgement = RFC9110.classify(request)
     if segments[-1] == "_bulk":

@@ -41,10 +41,7 @@ class Address(NamedTuple):
 
 
 def parse_url(name: str, url: str) -> Address:
-    """Return the address in `url`; `name` is that of the parameter or variable, for the error.
-
-    Raises ValueError for a URL of another form. Its text does not contain the URL, which may have a password.
-    """
+    """Return the address in `url`, a parameter called `name`; ValueError, without the URL's text, for another form."""
     try:
         url.encode()  # a UnicodeEncodeError is a ValueError
         parts = urlsplit(url)

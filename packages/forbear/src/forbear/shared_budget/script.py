@@ -96,10 +96,7 @@ def key_of(name: str) -> bytes:
 
 
 def command(key: bytes, capacity: int, deposit: int, cost: int, now: int | None = None) -> Command:
-    """Return the command that pays in `deposit` and asks for a retry of `cost`, both in micro-tokens.
-
-    A `cost` of 0 only pays in. `now` replaces the server's clock, in milliseconds; only simulations and tests pass it.
-    """
+    """Return the command that pays in `deposit` and asks for a retry of `cost` (0: for none), both in micro-tokens."""
     numbers = (capacity, deposit, cost, IDLE) if now is None else (capacity, deposit, cost, IDLE, now)
     return (b"EVAL", SCRIPT, b"1", key, *(b"%d" % number for number in numbers))
 

@@ -9,17 +9,11 @@ from forbear.testing.virtual_clock import clock
 
 
 class ScriptEnded(BaseException):
-    """Raised when a script has no outcome left; it is not an Exception, so no policy retries it.
-
-    Example: see `Script`.
-    """
+    """Raised when a script has no outcome left. It is no Exception, so nothing retries it. Example: see `Script`."""
 
 
 class Call(NamedTuple):
-    """One call of a script: when, in seconds on the run's clock (virtual time begins at 0), and its arguments.
-
-    Example: see `Script`.
-    """
+    """One call of a script: the seconds on the run's clock, and its arguments. Example: see `Script`."""
 
     at: float
     args: tuple[object, ...]
@@ -63,10 +57,7 @@ class Script:
 
 
 class AsyncScript(Script):
-    """A script as a coroutine function; an outcome that is awaitable, or a callable's value that is, is awaited.
-
-    Example: see `Script`.
-    """
+    """A script as a coroutine function; an outcome that is awaitable is awaited. Example: see `Script`."""
 
     async def __call__(self, *args: object, **kwargs: object) -> object:
         """Record the call, and play the next outcome; raise ScriptEnded if none is left."""

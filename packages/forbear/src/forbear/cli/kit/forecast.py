@@ -18,10 +18,7 @@ MOST = 1000
 
 @dataclass(frozen=True)
 class ForecastRetry:
-    """Retry `number` (from 1): the range of the wait before it and of all waits up to it, in seconds.
-
-    It is `certain` if it is made with any random draws.
-    """
+    """Retry `number` (from 1), the ranges of its wait and of all up to it in seconds, and whether it is certain."""
 
     number: int
     wait: tuple[float, float]

@@ -26,10 +26,7 @@ class Woken(NamedTuple):
 
 
 class Signals:
-    """A context manager that collects signals, for the main thread; at its exit it restores the handlers.
-
-    Signals that were ignored, as by nohup, stay ignored, except for SIGCHLD.
-    """
+    """A context that collects signals, for the main thread; those that were ignored, as by nohup, stay ignored."""
 
     def __enter__(self) -> Self:
         self._reader, self._writer = os.pipe()

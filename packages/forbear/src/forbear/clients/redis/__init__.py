@@ -123,10 +123,7 @@ class AsyncPipeline(AsyncPipelineMixin, _async.Pipeline):  # type: ignore[misc]
 
 
 class AsyncPubSub(AsyncPubSubMixin, _async.PubSub):
-    """Subscriptions of an `AsyncRedis`. Messages that are published while it connects again are lost.
-
-    Example: see `PubSub`.
-    """
+    """Subscriptions of an `AsyncRedis`. Messages are lost while it connects again. Example: see `PubSub`."""
 
 
 class AsyncRedis(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -173,10 +170,7 @@ class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
 class AsyncRedisCluster(  # type: ignore[misc]
     AsyncClusterMixin, AsyncTransactionsMixin, redis.asyncio.cluster.RedisCluster
 ):
-    """A `redis.asyncio.RedisCluster` that retries as `RedisCluster` does and takes all the same arguments.
-
-    Example: see `Redis`.
-    """
+    """A `redis.asyncio.RedisCluster` that retries as `RedisCluster` does, with all arguments. Example: see `Redis`."""
 
     _switch_retries_off = staticmethod(_switch_async_retries_off)
     _lost = (redis.ConnectionError, redis.TimeoutError)

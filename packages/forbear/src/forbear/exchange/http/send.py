@@ -144,10 +144,7 @@ class Seekable(_SyncBody):
 
 
 class Rendered(_SyncBody):
-    """A form, such as a multipart one. Each iteration over `stream` starts anew and rewinds its `files`.
-
-    Example: see `SeekableBody`.
-    """
+    """A form, such as a multipart one; each pass over `stream` rewinds its `files`. Example: see `SeekableBody`."""
 
     __slots__ = ("_files", "_stream")
 
@@ -196,10 +193,7 @@ class Once:
 
 
 class AsyncOnce:
-    """An async stream that can be read only once: up to `limit` bytes of it are kept and sent again, then the rest.
-
-    Example: see `OnceBody`.
-    """
+    """An async stream that can be read only once, kept as `OnceBody` keeps it. Example: see `OnceBody`."""
 
     __slots__ = ("_replay", "failed")
 

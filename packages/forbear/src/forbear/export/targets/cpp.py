@@ -13,10 +13,7 @@ _ERRORS = "google-cloud-cpp, cloud_redis_retry_traits.h: `status.code() != Statu
 
 
 def cpp(policy: Policy) -> Exported[str]:
-    """Return C++ code that makes a `gcs::Client` called `client`, with the strict list of idempotent calls.
-
-    Example: see `source`.
-    """
+    """Return C++ that makes a `gcs::Client` called `client`, with the strict list of calls. Example: see `source`."""
     outline = outline_storage(policy)
     backoff = _backoff(outline)
     limit = _limit(outline)
@@ -42,10 +39,7 @@ def cpp(policy: Policy) -> Exported[str]:
 
 
 def gax_cpp(policy: Policy) -> Exported[str]:
-    """Return C++ with a function for each client of IAM, Memorystore or Resource Manager that makes its `Options`.
-
-    Example: see `source`.
-    """
+    """Return C++ with functions that make `Options` of IAM, Memorystore or Resource Manager. Example: see `source`."""
     outline, clients = outline_clients(policy, "cpp")
     backoff = _backoff(outline)
     limit = _limit(outline)

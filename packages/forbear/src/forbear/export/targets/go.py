@@ -11,10 +11,7 @@ _SOURCE = "gax-go, call_option.go: `d := time.Duration(1 + rand.Int63n(int64(bo.
 
 
 def go(policy: Policy) -> Exported[str]:
-    """Return Go code that sets the retries of a `*storage.Client` called `client` (cloud.google.com/go/storage).
-
-    Example: see `source`.
-    """
+    """Return Go that sets the retries of a `*storage.Client` called `client`. Example: see `source`."""
     outline = outline_storage(policy)
     waits = outline.full_waits
     standard, others = ['"time"'], ['"cloud.google.com/go/storage"', '"github.com/googleapis/gax-go/v2"']
@@ -53,10 +50,7 @@ def go(policy: Policy) -> Exported[str]:
 
 
 def gax_go(policy: Policy) -> Exported[str]:
-    """Return Go code with a function for each client of IAM, Memorystore or Resource Manager (gax-go).
-
-    Example: see `source`.
-    """
+    """Return Go with a function for each client of IAM, Memorystore or Resource Manager. Example: see `source`."""
     outline, clients = outline_clients(policy, "go")
     waits = outline.takes_full_waits(_SOURCE)
     _limit_each_call(outline)

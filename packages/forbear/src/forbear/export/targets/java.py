@@ -9,10 +9,7 @@ _SOURCE = "gax-java, ExponentialRetryAlgorithm.java: `ThreadLocalRandom.current(
 
 
 def java(policy: Policy) -> Exported[str]:
-    """Return Java code that makes `StorageOptions` called `storageOptions` (com.google.cloud.storage).
-
-    Example: see `source`.
-    """
+    """Return Java that makes `StorageOptions` called `storageOptions`. Example: see `source`."""
     outline = outline_storage(policy)
     waits = outline.takes_full_waits(_SOURCE)
     attempts = outline.attempts or (MANY if outline.timeout is None else 0)  # without any limit it would not retry
@@ -40,10 +37,7 @@ def java(policy: Policy) -> Exported[str]:
 
 
 def gax_java(policy: Policy) -> Exported[str]:
-    """Return Java code that makes settings for the clients of IAM, Memorystore or Resource Manager (gax).
-
-    Example: see `source`.
-    """
+    """Return Java that makes settings for clients of IAM, Memorystore or Resource Manager. Example: see `source`."""
     outline, clients = outline_clients(policy, "java")
     waits = outline.takes_full_waits(_SOURCE)
     outline.says("attempts", "timeout", "attempt_timeout")

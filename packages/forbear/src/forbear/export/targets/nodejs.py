@@ -74,10 +74,7 @@ def nodejs(policy: Policy) -> Exported[str]:
 
 
 def gax_nodejs(policy: Policy) -> Exported[str]:
-    """Return a client config in JSON: `new CloudRedisClient({clientConfig: CONFIG})` (google-gax).
-
-    Example: see `source`.
-    """
+    """Return a client config in JSON: `new CloudRedisClient({clientConfig: CONFIG})`. Example: see `source`."""
     outline, clients = outline_clients(policy, "interface")
     waits = outline.takes_full_waits(_GAX_SOURCE)
     config, timeout = client_config(outline, clients, waits)

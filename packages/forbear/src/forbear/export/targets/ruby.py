@@ -47,10 +47,7 @@ def ruby(policy: Policy) -> Exported[str]:
 
 
 def gax_ruby(policy: Policy) -> Exported[str]:
-    """Return Ruby that configures the gRPC clients of IAM, Memorystore or Resource Manager (gapic-common).
-
-    Example: see `source`.
-    """
+    """Return Ruby that configures gRPC clients of IAM, Memorystore or Resource Manager. Example: see `source`."""
     outline, clients = outline_clients(policy, "ruby")
     jitter = _choose_jitter(outline)
     waits = outline.waits if outline.waits.jitter == "documented" else outline.mean_waits

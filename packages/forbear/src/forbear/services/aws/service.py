@@ -66,10 +66,7 @@ class Traits(NamedTuple):
 
 
 def traits_of(operation: Any) -> Traits:
-    """Return the traits of an operation, botocore's `OperationModel`.
-
-    Traits that this version of botocore does not keep are False.
-    """
+    """Return the traits of an operation (`OperationModel`); those that this version does not keep are False."""
     raw: Mapping[str, Any] = getattr(operation, "_operation_model", {})  # no public name has these two traits
     shape = operation.input_shape
     members: Mapping[str, Any] = {} if shape is None else shape.members
@@ -250,10 +247,7 @@ def _find_rule(service: str, operation: str, traits: Traits) -> _Rule:
 
 
 class Aws(Record):
-    """The service for the operations of AWS: its name, and our corrections as a table. `classify` judges a call.
-
-    Example: see `classify`.
-    """
+    """The service for the operations of AWS; our corrections are its table. Example: see `classify`."""
 
     __slots__ = ()
 

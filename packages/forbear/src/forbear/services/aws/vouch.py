@@ -40,10 +40,7 @@ class AwsVouch(Record):
 
 
 def vouched(judgement: AwsJudgement, call: AwsCall, vouch: AwsVouch) -> AwsJudgement:
-    """Return the judgement, repeatable and `vouched` if the user vouches for the call; else return it as it is.
-
-    The user does so by `safe`, or by a scope that is open. TypeError if a function of the user returns no bool.
-    """
+    """Return the judgement, repeatable and `vouched` if the user vouches for the call, by `safe` or an open scope."""
     safe = vouch.safe
     if judgement.repeatable:
         return judgement

@@ -122,10 +122,7 @@ def is_same_content(source: Mapping[str, Any], found: Mapping[str, Any]) -> bool
 
 
 def find_difference(sent: Mapping[str, Any], read: Mapping[str, Any], *, whole: bool) -> str | None:
-    """Return the name of a field that was read otherwise than it was sent, None if all agree.
-
-    With `whole` the request sets the whole resource: what it does not send is absent.
-    """
+    """Return the name of a field that was read otherwise than sent; with `whole`, others must be absent."""
     for name, value in sent.items():
         if name in _SERVERS:
             continue
@@ -170,10 +167,7 @@ def _is_same_time(sent: str, read: str) -> bool:
 
 
 def _is_same_list(sent: Any, read: Any, owner: Any) -> bool:
-    """Return whether an access control list has the entries that were sent, and besides them only that of its owner.
-
-    The server always keeps the owner's entry.
-    """
+    """Return whether an access control list has what was sent, and besides that only the entry of its owner."""
     roles, known = _read_roles(sent), _read_roles(read)
     more = {each: role for each, role in known.items() if each not in roles}
     return roles.items() <= known.items() and more.items() <= {(read_object(owner).get("entity"), "OWNER")}

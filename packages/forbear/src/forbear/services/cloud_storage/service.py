@@ -137,10 +137,8 @@ class CloudStorage(Record):
     def call_verdict(self, judgement: Judgement, code: int, metadata: Metadata = ()) -> Verdict | None:
         """Return the verdict on the end of a call by its gRPC status code, None for OK.
 
-        RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE and DEADLINE_EXCEEDED are transient where `statuses` has 429, 500, 503
-        and 504. ABORTED is a conflict, but transient for a read, or where its details only redirect a stream. All
-        others are permanent. That includes UNKNOWN, DATA_LOSS and UNIMPLEMENTED, although HTTP maps them to statuses of
-        5xx: the retry page is about HTTP, and a retry does not cure them.
+        The rules are those of `TableService`, but ABORTED is transient where its details only redirect a stream. The
+        retry page is about HTTP, so the 5xx for which UNKNOWN, DATA_LOSS and UNIMPLEMENTED stand change nothing.
         """
         if is_redirect(code, metadata):
             return TRANSIENT

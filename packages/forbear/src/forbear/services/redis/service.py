@@ -53,10 +53,7 @@ def read_commands() -> frozenset[str]:
 
 
 class RedisCommands(Record):
-    """The service for the commands of Redis and Valkey: its name and its table. `classify` judges a command.
-
-    Example: see `classify`.
-    """
+    """The service for the commands of Redis and Valkey, and their table. Example: see `classify`."""
 
     __slots__ = ()
 
