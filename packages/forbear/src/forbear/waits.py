@@ -27,7 +27,6 @@ Wait = tuple[float, str]
 MOST_BODY = 64 * 1024
 """The most bytes of a body in which a wait is looked for; a longer body has none."""
 BODY_STATUSES = frozenset({429, 500, 503})
-"""The statuses of responses whose body may ask for a wait."""
 
 _EVERYWHERE = {"retry-after-ms": "milliseconds", "x-ms-retry-after-ms": "milliseconds"}
 _AWS = {"x-amz-retry-after": "milliseconds"}

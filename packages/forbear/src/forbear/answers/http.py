@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from forbear.http.request import HttpService
 
 UNKNOWN_SERVICE = "rfc9110"
-"""The service that judges a request if no service knows its host."""
 
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _RARE = (501, 505, 508)  # listed only for the profiles that retry them

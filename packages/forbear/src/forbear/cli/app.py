@@ -56,7 +56,6 @@ COMMANDS = {
     "audit": Source("Find the retries in Python code that are unsafe or unbounded.", "forbear_audit.cli"),
     "cloud": Source("Serve an embedded Cloud Storage on this machine.", "forbear_cloud.command"),
 }
-"""Our commands, in the order of the help."""
 
 
 def names() -> list[str]:

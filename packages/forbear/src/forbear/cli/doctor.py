@@ -18,7 +18,6 @@ from forbear.evidence.walk import read
 
 _PATH = "/forbear-doctor"
 _SHOWN = ("distribution", "decorator", "repeats", "cure", "version")
-"""The fields in the JSON output."""
 _TIMEOUT = 10.0
 """The seconds after which a client that waits for the loopback server gives up; none should."""
 

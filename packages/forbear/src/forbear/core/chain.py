@@ -6,7 +6,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 MOST = 100
-"""The number of errors that a chain has at most."""
 
 # Each of these reads the exception itself, even if its class overrides attribute access.
 arguments_of: "Callable[[BaseException], tuple[Any, ...]]" = BaseException.__dict__["args"].__get__

@@ -49,7 +49,6 @@ class PolicyChanges(Record):
 
 
 NO_CHANGES = PolicyChanges({})
-"""The recommended policies as they are."""
 
 
 def choose(

@@ -47,10 +47,8 @@ if TYPE_CHECKING:
     from forbear.run.grant import Grant
 
 BEGUN = "the responses had begun to arrive, and would arrive again"
-"""The reason why a broken stream of responses is not opened again."""
 
 ONCE = "the requests can be read only once; pass a list"
-"""The reason why a stream of requests that is no list is not sent again."""
 
 _VOUCH = 'name the RPCs that may be executed twice: safe=["package.Service/Method"] of the interceptors'
 

@@ -172,7 +172,6 @@ def _number(code: object, rule: str) -> int:
 
 
 NO_RPC_VOUCH = RpcVouch()
-"""The word of a user who vouches for nothing."""
 
 ANY_RPC = RpcVouch(lambda _: True)
 """The word of a user who vouches for the RPC at hand, by a scope."""

@@ -89,4 +89,3 @@ def check_flag(answer: object, option: str = "safe") -> bool:
 
 
 NO_VOUCH = Vouch()
-"""The word of a user who vouches for nothing."""

@@ -4,7 +4,7 @@ import hashlib
 import re
 from typing import Any, NamedTuple
 
-from forbear.core.budget import MICRO
+from forbear.core.budget import MICRO, SLOTS
 
 SCRIPT = b"""\
 local bucket = redis.call('HMGET', KEYS[1], 'tokens', 'time', 'epoch')
@@ -130,10 +130,6 @@ def decode(data: bytes | bytearray) -> tuple[bytes | list[int] | LinkFailed, int
     if error is not None:
         return LinkFailed(error.decode(errors="backslashreplace")), whole.end()
     return [int(number) for number in numbers] if line is None else line, whole.end()
-
-
-SLOTS = 10
-"""The slots of the credit window, each a tenth of it."""
 
 
 class Credit:

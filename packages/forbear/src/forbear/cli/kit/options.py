@@ -179,7 +179,6 @@ def _backoff(backoff: "Backoff", options: PolicyOptions) -> "Backoff":
 
 
 VARIABLE = "FORBEAR_BUDGET_URL"
-"""The environment variable with the URL of the Redis or Valkey server."""
 
 shared_budget_option = click.option(
     "--shared-budget",

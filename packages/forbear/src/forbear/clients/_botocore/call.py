@@ -32,7 +32,6 @@ _RESOURCES = (
     "KeyId", "stateMachineArn", "logGroupName", "RoleName", "UserName", "StackName", "ClusterName", "cluster", "Name",
     "name",
 )  # fmt: skip
-"""The parameters by which operations name a resource."""
 _MARGIN = 0.9
 """The part of a key's span within which a request with it is sent: clocks and connections take their time."""
 _DEEPEST = 50

@@ -71,7 +71,6 @@ __all__ = [
 C = TypeVar("C", bound=storage.Client)
 
 _BROKEN = (OSError, HTTPException, urllib3.exceptions.HTTPError)
-"""Errors of the connection, those of requests included."""
 
 
 def install(

@@ -32,7 +32,6 @@ _LOST = frozenset({
 _LOOPS = ("botocore.endpoint", "aiobotocore.endpoint")
 _HOST = "x.amazonaws.com"
 _DEEPEST = 500
-"""The number of traceback entries that are searched."""
 
 _EXHAUSTED = Verdict(Kind.TRANSIENT, exhausted=True)
 

@@ -27,7 +27,6 @@ from forbear.core.verdict import Safety
 from forbear.services.aws.conditions import Alternative, parse
 
 NAME = "aws"
-"""The service's name in judgements and reports."""
 
 UNKNOWN_SPAN = 300.0
 """The seconds for which a service remembers a key if it does not say how long."""

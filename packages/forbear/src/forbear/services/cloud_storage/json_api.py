@@ -16,7 +16,6 @@ from forbear.tables.service import BATCH
 from forbear.tables.table import Row, Rule, load
 
 NAME = "cloud_storage"
-"""The service's name in judgements."""
 
 _NEVER = Rule(Safety.NEVER)
 

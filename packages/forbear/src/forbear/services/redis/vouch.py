@@ -19,7 +19,6 @@ Safe = frozenset[str]
 """The names of the commands that the user vouches for, in upper case: "INCR", "CLIENT KILL"."""
 
 UNVOUCHED: Safe = frozenset()
-"""The commands of a user who vouches for none."""
 
 _NAME = re.compile(r"[A-Z][A-Z0-9._-]{0,39}( [A-Z][A-Z0-9._-]{0,39})?", re.ASCII)
 _OF_TRANSACTIONS = frozenset({"DISCARD", "EXEC", "MULTI", "UNWATCH", "WATCH"})
