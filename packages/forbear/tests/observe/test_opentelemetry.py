@@ -98,7 +98,7 @@ def test_a_recovery_is_a_span_with_an_event_for_each_attempt(collected: Collecte
 
 @pytest.mark.parametrize("name", ["maybe_done", "settled", "billed"])
 def test_a_late_success_says_what_is_special(collected: Collected, name: str) -> None:
-    """What is true of it is an attribute of the span."""
+    """An attribute of the span says what is true of it."""
     collected.listener(Recovered("fetch", 2, 1.0, (Attempt(1, "Busy", "down", 0.5, 0.5),), **{name: True}))
     assert dict(collected.span.attributes or {}) == {
         "forbear.operation": "fetch",
