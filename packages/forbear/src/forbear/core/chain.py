@@ -79,19 +79,25 @@ def list_errors(error: BaseException, handled: BaseException | None, most: int) 
         arguments = arguments_of(error)
         if not arguments or (len(arguments) == 1 and type(arguments[0]) is str):
             return (error,)  # most failures of a function get here
-    return tuple(walk(error, lambda link: _list_held(link, handled), most))
-
-
-def _list_held(error: BaseException, handled: BaseException | None) -> "list[BaseException]":
-    """Return what an error holds, the likeliest last."""
-    kept = attributes_of(error)
-    held: list[Any] = list(arguments_of(error)[:MOST])
-    if kept:
-        held += [kept.get(name) for name in _WRAPPED]
-    if _is_group(error):
-        held += members_of(error)[:MOST]
-    held += (context_of(error), cause_of(error))
-    return [each for each in held if each is not None and issubclass(type(each), BaseException) and each is not handled]
+    found: dict[int, BaseException] = {}
+    waiting: list[Any] = [error]
+    while waiting and len(found) < most:
+        link = waiting.pop()
+        if id(link) in found or not issubclass(type(link), BaseException) or (link is handled and found):
+            continue
+        found[id(link)] = link
+        waiting += arguments_of(link)[:MOST]  # the likeliest comes last
+        kept = attributes_of(link)
+        if kept:
+            waiting += [kept[name] for name in _WRAPPED if name in kept]
+        if _is_group(link):
+            waiting += members_of(link)[:MOST]
+        context, cause = context_of(link), cause_of(link)
+        if context is not None:
+            waiting.append(context)
+        if cause is not None:
+            waiting.append(cause)
+    return tuple(found.values())
 
 
 def _is_group(error: BaseException) -> bool:

@@ -41,7 +41,7 @@ class Look:
         self.top: TracebackType | None = None
         self.serves = False
         self.service: str | None = None
-        self._opened: list[dict[str, Any]] = []
+        self._opened: dict[int, dict[str, Any]] = {}
 
     def knows(
         self,
@@ -60,9 +60,12 @@ class Look:
         if known is None:
             return False
         known.hop = known.hop or hop
-        known.unsent = unsent if known.unsent is None else known.unsent
-        known.status = status if known.status is None else known.status
-        known.service = known.service or self.service
+        if known.unsent is None:
+            known.unsent = unsent
+        if known.status is None:
+            known.status = status
+        if known.service is None:
+            known.service = self.service
         if enter:
             self.current = key
         return known.unread is None
@@ -75,16 +78,16 @@ class Look:
         if self.serves and sent.protocol == "http":
             self.prove(sent.unsent)
             return
-        sent.service = sent.service or self.service
-        known = self.sent.get(key)
-        is_read = self.knows(key, hop=sent.hop, unsent=sent.unsent, status=sent.status, enter=enter)
-        if known is None:
-            self.sent[key] = sent
-        elif not is_read and not sent.unread:
-            sent.unsent, sent.status, sent.hop = known.unsent, known.status, known.hop
-            self.sent[key] = sent
-        if enter:
-            self.current = key
+        if sent.service is None:
+            sent.service = self.service
+        if not self.knows(key, hop=sent.hop, unsent=sent.unsent, status=sent.status, enter=enter):
+            known = self.sent.get(key)
+            if known is None or sent.unread is None:
+                if known is not None:
+                    sent.unsent, sent.status, sent.hop = known.unsent, known.status, known.hop
+                self.sent[key] = sent
+            if enter:
+                self.current = key
 
     def prove(self, unsent: bool | None) -> None:
         """Say whether the current request was sent, if no error further out has said it; None for no opinion."""
@@ -96,11 +99,9 @@ class Look:
     def names(self, trace: "TracebackType") -> "dict[str, Any]":
         """Return the local variables of a function's frame."""
         frame = trace.tb_frame
-        if not frame.f_code.co_flags & _IS_FUNCTION:
-            return {}
-        names: dict[str, Any] = frame.f_locals
-        if _KEEPS_LOCALS:
-            self._opened.append(names)
+        names: dict[str, Any] | None = self._opened.get(id(frame))
+        if names is None:
+            names = self._opened[id(frame)] = frame.f_locals if frame.f_code.co_flags & _IS_FUNCTION else {}
         return names
 
     def find_caller(self, trace: "TracebackType") -> "TracebackType | None":
@@ -143,8 +144,9 @@ class Look:
             for sent in self.sent.values():
                 if sent.method == "POST" and sent.resource and sent.resource.startswith(base):
                     sent.operation = name, parameters
-        for names in self._opened:
-            names.clear()
+        if _KEEPS_LOCALS:
+            for names in self._opened.values():
+                names.clear()
 
 
 def client_of(frame: "FrameType") -> str:
@@ -152,20 +154,23 @@ def client_of(frame: "FrameType") -> str:
     return str(frame.f_globals.get("__name__")).partition(".")[0]
 
 
-def frames_below(trace: "TracebackType") -> "list[tuple[str, str]]":
-    """Return module and function of the frames below that of `trace`, the outer ones first; at most 100."""
-    path: list[tuple[str, str]] = []
+def find_below(trace: "TracebackType", functions: tuple[str, ...], *modules: str) -> str:
+    """Return the first function below `trace` that is among those of the modules, by default of any; "" if none is."""
     following = trace.tb_next
-    while following is not None and len(path) < 100:
-        frame = following.tb_frame
-        path.append((str(frame.f_globals.get("__name__")), frame.f_code.co_name))
+    while following is not None:
+        name = following.tb_frame.f_code.co_name
+        if name in functions and (not modules or following.tb_frame.f_globals.get("__name__") in modules):
+            return name
         following = following.tb_next
-    return path
+    return ""
 
 
-def is_among(path: "list[tuple[str, str]]", *packages: str) -> bool:
-    """Return whether all frames of a path belong to packages: nobody else, who may have tried before, is between."""
-    return all(module.partition(".")[0] in packages for module, _ in path)
+def is_among(trace: "TracebackType", *clients: str) -> bool:
+    """Return whether all frames below `trace` are those of clients: nobody else, who may have tried, is between."""
+    following = trace.tb_next
+    while following is not None and client_of(following.tb_frame) in clients:
+        following = following.tb_next
+    return following is None
 
 
 def is_first_try(error: BaseException) -> bool:

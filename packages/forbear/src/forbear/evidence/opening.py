@@ -23,6 +23,8 @@ POOLS, _CONNECTIONS, RESPONSES, MANAGERS = (
 )
 """The modules of urllib3. urllib3-future, which niquests needs, takes its place, or stands beside it."""
 
+_PHASES = {**dict.fromkeys(_OPENING, POOLS), **dict.fromkeys(_SENDING, _CONNECTIONS)}
+
 _SENDERS = frozenset({*_CONNECTIONS, "http.client", "botocore.awsrequest"})
 """The modules of connections; botocore's overrides methods of http.client's."""
 
@@ -32,20 +34,22 @@ def was_opening(trace: "TracebackType | None") -> bool | None:
 
     An error of the caller's own body stream counts as sending, even if it comes from opening another connection.
     """
-    sending = False
-    caller = ""
     while trace is not None:
-        module: object = trace.tb_frame.f_globals.get("__name__")
         name = trace.tb_frame.f_code.co_name
-        if sending:
-            if caller == "send" and name == "connect":
-                return True
-            if module not in _SENDERS:
-                return False
-        elif module in POOLS and name in _OPENING:
-            return True
-        elif module in _CONNECTIONS and name in _SENDING:
-            sending = True
-        caller = name
+        if name in _PHASES and trace.tb_frame.f_globals.get("__name__") in _PHASES[name]:
+            return name in _OPENING or _was_connecting(trace)
         trace = trace.tb_next
-    return False if sending else None
+    return None
+
+
+def _was_connecting(trace: "TracebackType") -> bool:
+    """Return whether a method that sends a request has called http.client, which was opening the connection."""
+    following, caller = trace.tb_next, ""
+    while following is not None:
+        name = following.tb_frame.f_code.co_name
+        if caller == "send" and name == "connect":
+            return True
+        if following.tb_frame.f_globals.get("__name__") not in _SENDERS:
+            return False
+        following, caller = following.tb_next, name
+    return False

@@ -1,6 +1,7 @@
 """`Sent`, one request that an error shows, and `Evidence`, all of them; `get_own` runs no user code."""
 
 from itertools import islice
+from operator import itemgetter
 from types import MemberDescriptorType
 
 from forbear.core.check import is_list, is_mapping
@@ -136,9 +137,17 @@ class NamedCall:
 def get_own(thing: object, name: str) -> "Any":
     """Return what the instance itself keeps as `name`, None without it; no property and no method is run."""
     kept = dict_of(thing)
-    if name in kept:
-        return kept[name]
-    for kind in type(thing).__mro__:  # a slot
+    return kept[name] if name in kept else _read_slot(thing, name)
+
+
+def list_own(thing: object, *names: str) -> "list[Any]":
+    """Return what the instance itself keeps by these names, as `get_own` does."""
+    kept = dict_of(thing)
+    return [kept[name] if name in kept else _read_slot(thing, name) for name in names]
+
+
+def _read_slot(thing: object, name: str) -> "Any":
+    for kind in type(thing).__mro__:
         slot = kind.__dict__.get(name)
         if type(slot) is MemberDescriptorType:
             try:
@@ -186,8 +195,7 @@ def request_of(method: object, url: object, headers: object = None, body: object
     scheme, mark, rest = url.partition("://")
     if not mark:
         return None
-    rest = rest.partition("#")[0]
-    before, question, query = rest.partition("?")
+    before, question, query = rest.partition("#")[0].partition("?")
     host, _, path = before.partition("/")
     target = f"/{path}{question}{query}"
     return Request(method, host.rpartition("@")[2], target, headers_of(headers), body_of(body), scheme.lower())
@@ -204,12 +212,13 @@ def headers_of(headers: object) -> "dict[str, str]":
         return {}
     kept: Any = get_own(headers, _LINES.get(library, ""))  # their own iteration is five times as slow
     if is_list(kept):
-        return join_lines(line[-2:] for line in kept[:_MOST_HEADERS])
+        return join_lines(map(_LAST_TWO, kept[:_MOST_HEADERS]))
     if is_mapping(kept):
         return join_lines(islice(kept.values(), _MOST_HEADERS))
     return joined(headers, _MOST_HEADERS)  # type: ignore[arg-type]
 
 
+_LAST_TWO = itemgetter(slice(-2, None))
 _LINES = {"httpx": "_list", "httpx2": "_list", "requests": "_store", "niquests": "_store"}
 """The attributes in which libraries keep the lines of headers: lists that end with name and value, or a dict of pairs.
 """
@@ -224,6 +233,6 @@ def body_of(body: object) -> bytes | None:
         return b""
     if type(body) is str:
         body = body.encode("utf-8", "surrogatepass") if len(body) <= MOST_BODY else body
-    if isinstance(body, bytes | bytearray) and type(body) in (bytes, bytearray) and len(body) <= MOST_BODY:
+    if (type(body) is bytes or type(body) is bytearray) and len(body) <= MOST_BODY:
         return bytes(body)
     return None

@@ -1,7 +1,7 @@
 """The tables of readers: by the function and the module of a frame, and by the attribute of an error.
 
 A reader is named "module:what": it is the function `read_what` of a module in `readers`. That of a frame takes
-the look and the traceback entry; that of an attribute the look, the error and the value.
+the look, the traceback entry and the variables; that of an attribute the look, the error and the value.
 """
 
 from functools import cache

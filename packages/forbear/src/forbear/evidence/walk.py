@@ -57,46 +57,47 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
 
 
 def _read_frames(trace: "TracebackType | None", look: Look, top: "TracebackType | None") -> Look:
-    """Let the readers read the frames of a traceback from an entry on, the outermost first; `top` is its first."""
-    found: list[tuple[int, TracebackType, str]] = []
+    """Let the readers read the frames of a traceback from an entry on, the outermost first; `top` is its first.
+
+    A frame that stands there twice, because it raised an error again, is read once.
+    """
+    found: dict[int, tuple[int, TracebackType, str]] = {}
     length = 0
     while trace is not None:
-        frame = trace.tb_frame
-        modules = FRAMES.get(frame.f_code.co_name)
-        name = None if modules is None else modules.get(frame.f_globals.get("__name__", ""))
-        if name is not None:
-            found.append((length, trace, name))
+        function = trace.tb_frame.f_code.co_name
+        if function in FRAMES:
+            name = FRAMES[function].get(trace.tb_frame.f_globals.get("__name__", ""))
+            if name is not None:
+                found.setdefault(id(trace.tb_frame), (length, trace, name))
         length += 1
         trace = trace.tb_next
     look.current, look.top = None, top
-    for number, entry, name in found:
-        _read_frame(look, entry, name, is_beyond=length - number > MOST_FRAMES)
+    for key, (number, entry, name) in found.items():
+        if look.current is None:
+            look.current = look.links.get(key)
+        unread = None
+        if length - number > MOST_FRAMES:
+            unread = "its traceback is too long"
+        else:
+            try:
+                reader(name)(look, entry, look.names(entry))
+            except Exception as broken:
+                unread = f"{type(broken).__name__} in its reader"
+        if unread is not None:
+            look.add(key, Sent(client_of(entry.tb_frame), "", "", unread=unread))
+        if look.current is not None:
+            look.links.setdefault(key, look.current)
     look.serves, look.service = False, None
     return look
-
-
-def _read_frame(look: Look, trace: "TracebackType", name: str, *, is_beyond: bool) -> None:
-    """Let a reader read its frame; one that `is_beyond` the bound is a request that could not be read."""
-    key = id(trace.tb_frame)
-    if look.current is None:
-        look.current = look.links.get(key)
-    if is_beyond:
-        look.add(key, Sent(client_of(trace.tb_frame), "", "", unread="its traceback is too long"))
-    else:
-        try:
-            reader(name)(look, trace)
-        except Exception as broken:
-            unread = f"{type(broken).__name__} in its reader"
-            look.add(key, Sent(client_of(trace.tb_frame), "", "", unread=unread))
-    if look.current is not None:
-        look.links.setdefault(key, look.current)
 
 
 def _read_attributes(error: BaseException, look: Look | None) -> Look | None:
     """Let the readers read what an error keeps, by the class of what it keeps."""
     for name, value in list(attributes_of(error).items()):
-        readers = ATTRIBUTES.get(name)
-        found = None if readers is None else readers.get("*") or readers.get(package(value))
+        if name not in ATTRIBUTES:
+            continue
+        readers = ATTRIBUTES[name]
+        found = readers.get("*") or readers.get(package(value))
         if found is None:
             continue
         look = look or Look()

@@ -148,14 +148,11 @@ def join_lines(pairs: "Iterable[tuple[Any, Any]]") -> dict[str, str]:
     """Return headers as `joined` does, from pairs of name and value."""
     lines: dict[str, str] = {}
     for name, value in pairs:
-        key = (name if type(name) is str else _text(name)).lower()
-        text = value if type(value) is str else _text(value)
+        key = name if type(name) is str else name.decode("latin-1") if isinstance(name, bytes) else str(name)
+        text = value if type(value) is str else value.decode("latin-1") if isinstance(value, bytes) else str(value)
+        key = key.lower()
         lines[key] = f"{lines[key]}, {text}" if key in lines else text
     return lines
-
-
-def _text(value: object) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
 def method_overrides(headers: "Mapping[str, str]") -> list[str]:

@@ -1,6 +1,6 @@
 """aiohttp: method, URL and history are variables of the session's request."""
 
-from forbear.evidence.look import Look, frames_below
+from forbear.evidence.look import Look, find_below
 from forbear.evidence.sent import Sent, body_of, get_own, package, request_of
 
 TYPE_CHECKING = False
@@ -11,20 +11,18 @@ if TYPE_CHECKING:
 _SENT_ONCE = ("POST", "PATCH")
 
 
-def read_request(look: Look, trace: "TracebackType") -> None:
+def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the request that a session is sending, and the redirects before it.
 
     A connection that the connector opens is one for this very request. Nobody tried before if there are no middlewares,
     and if aiohttp has not sent it again by itself, as it does once with some methods.
     """
-    names = look.names(trace)
     _add_hops(look, names.get("history"))
-    path = frames_below(trace)
     middlewares = names.get("middlewares") or get_own(names.get("self"), "_middlewares") or ()
     is_plain = all(package(each) == "forbear" for each in middlewares)  # its error says if it has tried before
     may_repeat = get_own(names.get("self"), "_retry_connection") is not False and names.get("method") not in _SENT_ONCE
     is_first = names.get("retry_persistent_connection") is not False or not may_repeat
-    unsent = is_plain and is_first and ("aiohttp.connector", "connect") in path
+    unsent = is_plain and is_first and bool(find_below(trace, ("connect",), "aiohttp.connector"))
     url = names.get("url", names.get("str_or_url"))
     unknown = names.get("json") is not None or package(names.get("data")) == "aiohttp"
     _add(
@@ -45,15 +43,13 @@ def read_answered(look: Look, error: BaseException, info: object) -> None:
     _add(look, info, method, url, headers, None, status=get_own(error, "status") or 0)
 
 
-def read_body(look: Look, trace: "TracebackType") -> None:
+def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the response whose body broke."""
-    names = look.names(trace)
     _response(look, names["self"])
 
 
-def read_stream(look: Look, trace: "TracebackType") -> None:
+def read_stream(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the response whose stream broke: it is a variable of the function that reads, or nobody knows it."""
-    names = look.names(trace)
     if look.is_within("aiohttp"):
         return
     response = next((each for each in look.names_above(trace).values() if _is_response(each)), None)

@@ -5,7 +5,7 @@ sqlite3 has no frames, but its connection says what was rolled back.
 
 from forbear.core.chain import traceback_of
 from forbear.core.check import is_list, is_mapping
-from forbear.evidence.look import Look, frames_below
+from forbear.evidence.look import Look, find_below
 from forbear.evidence.sent import NamedCall, Sent, Statement, dict_of, get_own
 
 TYPE_CHECKING = False
@@ -45,17 +45,15 @@ def read_failed(look: Look, error: BaseException, statement: object) -> None:
         _add(look, id(error), "sqlalchemy", statement, autocommit, tuple(connections))
 
 
-def read_commit(look: Look, trace: "TracebackType") -> None:
+def read_commit(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the end of a transaction."""
-    names = look.names(trace)
     client = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
     here = names.get("self")
     _add(look, id(trace.tb_frame), client, "COMMIT", False, (id(here),))
 
 
-def read_statement(look: Look, trace: "TracebackType") -> None:
+def read_statement(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the statement of a driver's cursor, or of the connection's shortcut."""
-    names = look.names(trace)
     client = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
     here = names["self"]
     connection = get_own(here, "_conn") or get_own(here, "connection") or here
@@ -88,17 +86,14 @@ def _add(look: Look, key: int, client: str, text: str, autocommit: bool | None, 
     look.add(key, Sent(client, "sql", words[0].upper() if words else "", subject, unread=unread))
 
 
-def read_method(look: Look, trace: "TracebackType") -> None:
+def read_method(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read a method of a collection; the outermost one counts. Before a server was selected, nothing was sent.
 
     pymongo raises the error of the selection for a first try only; that of a second try is the error of the first.
     """
     if not look.is_within("pymongo"):
         function = trace.tb_frame.f_code.co_name
-        names = look.names(trace)
-        unsent = None
-        if function not in _SEVERAL and any(name in _SELECTIONS for _, name in frames_below(trace)):
-            unsent = True
+        unsent = True if function not in _SEVERAL and find_below(trace, _SELECTIONS) else None
         session = names.get("session")
         parameters = {
             "safe": _is_safe(function, names),
@@ -109,21 +104,21 @@ def read_method(look: Look, trace: "TracebackType") -> None:
         look.add(id(trace.tb_frame), Sent("pymongo", "named", name, NamedCall(name, parameters), unsent=unsent))
 
 
-def read_cursor(look: Look, trace: "TracebackType") -> None:
+def read_cursor(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read a cursor that asks for more: it only reads, whatever filled it."""
     if not look.is_within("pymongo"):
         call = NamedCall("pymongo.find", {"safe": True, "session": None})
         look.add(id(trace.tb_frame), Sent("pymongo", "named", call.name, call))
 
 
-def read_mongo_commit(look: Look, trace: "TracebackType") -> None:
+def read_mongo_commit(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the commit of a transaction, which may have happened."""
     if not look.is_within("pymongo"):
         call = NamedCall("pymongo.commit_transaction", {"safe": False, "session": None})
         look.add(id(trace.tb_frame), Sent("pymongo", "named", call.name, call))
 
 
-def read_mongo_command(look: Look, trace: "TracebackType") -> None:
+def read_mongo_command(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read a command of a database, of which nothing more is known."""
     if not look.is_within("pymongo"):
         look.add(id(trace.tb_frame), Sent("pymongo", "named", "", unread="its command is not known"))

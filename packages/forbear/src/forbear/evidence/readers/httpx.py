@@ -1,11 +1,12 @@
 """httpx and httpx2: the request is an attribute of the error, and the hops of redirects are variables."""
 
-from forbear.evidence.look import Look, frames_below, is_among, is_first_try
-from forbear.evidence.sent import Sent, body_of, get_own, package, request_of
+from forbear.evidence.look import Look, is_among, is_first_try
+from forbear.evidence.sent import Sent, body_of, get_own, list_own, package, request_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Any
 
 _UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
 """The names of the errors that the library raises only before it has a connection."""
@@ -23,19 +24,17 @@ def read_kept(look: Look, error: BaseException, request: object) -> None:
     if type(error).__name__ in _UNSENT and package(error) in _OWN:
         while trace is not None and trace.tb_frame.f_code.co_name != "_send_single_request":
             trace = trace.tb_next
-        unsent = trace is not None and is_among(frames_below(trace), *_OWN) and is_first_try(error)
+        unsent = trace is not None and is_among(trace, *_OWN) and is_first_try(error)
     _add(look, request, unsent=unsent)
 
 
-def read_request(look: Look, trace: "TracebackType") -> None:
+def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the request that the client is sending."""
-    names = look.names(trace)
     _add(look, names.get("request"))
 
 
-def read_redirects(look: Look, trace: "TracebackType") -> None:
+def read_redirects(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the requests that were answered by a redirect, and the one whose response a hook has refused."""
-    names = look.names(trace)
     for response in names["history"]:
         _add(look, get_own(response, "_request"), hop=True, status=get_own(response, "status_code"))
     answer = names.get("response")
@@ -43,9 +42,8 @@ def read_redirects(look: Look, trace: "TracebackType") -> None:
         _add(look, names["request"], status=get_own(answer, "status_code"))
 
 
-def read_body(look: Look, trace: "TracebackType") -> None:
+def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the response whose body broke."""
-    names = look.names(trace)
     read_answered(look, BaseException(), names["self"])
 
 
@@ -59,22 +57,17 @@ def read_answered(look: Look, error: BaseException, response: object) -> None:
 def _add(
     look: Look, request: object, *, hop: bool = False, unsent: bool | None = None, status: int | None = None
 ) -> None:
-    if request is None or package(request) not in _OWN:
-        return
     unsent = False if hop or status is not None else unsent
     if look.knows(id(request), hop=hop, unsent=unsent, status=status, enter=not hop):
         return
-    method, url = get_own(request, "method"), get_own(request, "url")
-    if package(url) in _OWN:
-        url = str(url)
+    client = package(request)
+    if client not in _OWN:
+        return
+    method, url, headers, content = list_own(request, "method", "url", "headers", "_content")
     if type(method) is not str:
         method = ""
-    content = get_own(request, "_content")
-    subject = request_of(method, url, get_own(request, "headers"), None if content is None else body_of(content))
+    text = str(url) if package(url) in _OWN else url
+    subject = request_of(method, text, headers, None if content is None else body_of(content))
     unread = "its URL is no text" if subject is None else None
-    client = package(request)
-    look.add(
-        id(request),
-        Sent(client, "http", method, subject, unread=unread, hop=hop, unsent=unsent, status=status),
-        enter=not hop,
-    )
+    sent = Sent(client, "http", method, subject, unread=unread, hop=hop, unsent=unsent, status=status)
+    look.add(id(request), sent, enter=not hop)

@@ -1,7 +1,7 @@
 """smtplib, kafka-python and pika: their frames show what was done with a message, and how far it got."""
 
 from forbear.core.check import is_mapping
-from forbear.evidence.look import Look, frames_below
+from forbear.evidence.look import Look, find_below
 from forbear.evidence.sent import NamedCall, Sent, dict_of, get_own
 
 TYPE_CHECKING = False
@@ -21,35 +21,33 @@ _ENDS = frozenset({"close", "consume", "process_data_events", "start_consuming"}
 """The methods of pika after much else was sent: that the channel is closed now says nothing of that."""
 
 
-def read_sendmail(look: Look, trace: "TracebackType") -> None:
+def read_sendmail(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read a message that is sent. A server takes or refuses it at the end of DATA, not before."""
-    unsent = ("smtplib", "data") not in frames_below(trace)
     look.add(id(trace.tb_frame), Sent("smtplib", "named", "smtp.sendmail", NamedCall("smtp.sendmail", {})))
-    look.prove(True if unsent else None)
+    look.prove(None if find_below(trace, ("data",), "smtplib") else True)
 
 
-def read_data(look: Look, trace: "TracebackType") -> None:
+def read_data(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read how far DATA got: nothing of the message is sent before the server has answered 354."""
-    names = look.names(trace)
     code = names.get("code")
     look.prove(type(code) is int and code != _BEGIN_DATA and "q" not in names)
 
 
-def read_goodbye(look: Look, trace: "TracebackType") -> None:
+def read_goodbye(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the end of a session, which shows nothing of the messages before it."""
     look.add(id(trace.tb_frame), Sent("smtplib", "named", "", unread="the end of a session does not show its messages"))
 
 
-def read_produced(look: Look, trace: "TracebackType") -> None:
+def read_produced(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read a message of a producer of kafka-python; nothing of it is sent while the producer looks for its topic.
 
     The future of a message does not know its producer: that must be a variable of the caller, or kept by its `self`.
     """
     above = look.names_above(trace)
-    around = (look.names(trace)["self"], *above.values(), *dict_of(above.get("self")).values())
+    around = (names["self"], *above.values(), *dict_of(above.get("self")).values())
     producers = [each for each in around if any(kind.__module__ == _PRODUCER for kind in type(each).__mro__)]
     call = NamedCall("kafka.Produce", {"idempotent": not all(map(_is_plain, producers)) if producers else None})
-    unsent = (_PRODUCER, "_wait_on_metadata") in frames_below(trace)
+    unsent = bool(find_below(trace, ("_wait_on_metadata",), _PRODUCER))
     look.add(id(trace.tb_frame), Sent("kafka-python", "named", call.name, call, unsent=unsent))
 
 
@@ -59,21 +57,21 @@ def _is_plain(producer: object) -> bool:
     return is_mapping(config) and not config.get("enable_idempotence") and config.get("transactional_id") is None
 
 
-def read_transaction(look: Look, trace: "TracebackType") -> None:
+def read_transaction(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the end of a producer's transaction, which may have happened."""
     _add_named(look, trace, "kafka-python", "kafka")
 
 
-def read_consumer(look: Look, trace: "TracebackType") -> None:
+def read_consumer(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read what a consumer does: it reads, or says how far it has read, which is the same twice."""
     _add_named(look, trace, "kafka-python", "kafka", safe=True)
 
 
-def read_channel(look: Look, trace: "TracebackType") -> None:
+def read_channel(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read a method of a blocking connection or channel of pika; a channel that is closed sends nothing."""
     method = trace.tb_frame.f_code.co_name
-    draws = method == "queue_declare" and look.names(trace).get("queue") == ""  # the server draws the name
-    unsent = method not in _ENDS and ("pika.channel", "_raise_if_not_open") in frames_below(trace)
+    draws = method == "queue_declare" and names.get("queue") == ""  # the server draws the name
+    unsent = method not in _ENDS and bool(find_below(trace, ("_raise_if_not_open",), "pika.channel"))
     _add_named(look, trace, "pika", "pika", safe=method in _HARMLESS and not draws, unsent=unsent)
 
 

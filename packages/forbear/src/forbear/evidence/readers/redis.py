@@ -1,7 +1,7 @@
 """redis-py and valkey-py: commands are arguments, those of a pipeline a list."""
 
 from forbear.core.check import is_list
-from forbear.evidence.look import Look, client_of, frames_below
+from forbear.evidence.look import Look, client_of, find_below
 from forbear.evidence.sent import Sent, get_own
 
 TYPE_CHECKING = False
@@ -13,25 +13,22 @@ _CLIENTS = ("redis", "valkey")
 _MOST_COMMANDS = 1000
 
 
-def read_command(look: Look, trace: "TracebackType") -> None:
+def read_command(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read one command; if the pool was still looking for a connection, it was not sent."""
-    names = look.names(trace)
     words = names.get("args")
     if not look.is_within(*_CLIENTS) and type(words) is tuple and words:
         _add(look, trace, [words])
 
 
-def read_pipeline(look: Look, trace: "TracebackType") -> None:
+def read_pipeline(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the commands that are sent together."""
-    names = look.names(trace)
     listed = names.get("commands")
     if not look.is_within(*_CLIENTS):
         _add(look, trace, _commands(listed), transaction=trace.tb_frame.f_code.co_name.endswith("transaction"))
 
 
-def read_queued(look: Look, trace: "TracebackType") -> None:
+def read_queued(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the commands that a pipeline has queued, before and while it is executed."""
-    names = look.names(trace)
     pipe = names.get("self")
     if look.is_within(*_CLIENTS) or "ipeline" not in type(pipe).__name__:
         return
@@ -64,11 +61,8 @@ def _commands(listed: "Any") -> "list[Any] | None":
 
 
 def _add(look: Look, trace: "TracebackType", commands: "list[Any] | None", *, transaction: bool = False) -> None:
-    client = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
-    path = [name for _, name in frames_below(trace)]
-    unsent = False
-    if "get_connection" in path:  # before the first try; the library's own retries come later
-        unsent = "call_with_retry" not in path[: path.index("get_connection")]
+    client = client_of(trace.tb_frame)
+    unsent = find_below(trace, ("get_connection", "call_with_retry")) == "get_connection"  # before the first try
     if commands is None:
         look.add(id(trace.tb_frame), Sent(client, "redis", "a pipeline", unread="its commands are not known"))
         return

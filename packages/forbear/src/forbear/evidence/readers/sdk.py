@@ -15,9 +15,8 @@ _DECISIVE = ("background", "container", "conversation", "extra_body", "mcp_serve
 _MOST_WRAPPERS = 10
 
 
-def read_operation(look: Look, trace: "TracebackType") -> None:
+def read_operation(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Note the operation, by the module and the function, and the address that the SDK's client sends to."""
-    names = look.names(trace)
     frame = trace.tb_frame
     module = str(frame.f_globals.get("__name__")).replace(".resources", "")
     sdk, _, rest = module.partition(".")
@@ -34,9 +33,8 @@ _SERVICES = {
 """The services whose clients name them, so that their reads by POST count."""
 
 
-def read_exchange(look: Look, trace: "TracebackType") -> None:
+def read_exchange(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Note the service, and read the request if it was answered by an error status, which its client below is not."""
-    names = look.names(trace)
     client = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
     look.service = _SERVICES.get(client)
     answer = next((names[name] for name in ("meta", "response", "r", "response_data") if name in names), None)
@@ -93,12 +91,11 @@ def _add_answered(
     look.add(key, sent)
 
 
-def read_discovery(look: Look, trace: "TracebackType") -> None:
+def read_discovery(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the request that googleapiclient executes; a batch of requests has its own URL, and is a POST.
 
     httplib2 below it repeats in secret, so that even a refused connection proves nothing.
     """
-    names = look.names(trace)
     request = names["self"]
     method, url = get_own(request, "method") or "POST", get_own(request, "uri") or get_own(request, "_batch_uri")
     subject = request_of(method, url, get_own(request, "headers"), body_of(get_own(request, "body")))
@@ -108,9 +105,8 @@ def read_discovery(look: Look, trace: "TracebackType") -> None:
     look.add(id(request), sent)
 
 
-def read_call(look: Look, trace: "TracebackType") -> None:
+def read_call(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read a call of an operation, whatever the error."""
-    names = look.names(trace)
     service, operation = names["service_name"], names["operation_name"]
     parameters: Any = names.get("api_params")
     look.sent.pop(id(operation), None)  # the error named the operation, but not its service
@@ -122,16 +118,14 @@ def read_call(look: Look, trace: "TracebackType") -> None:
     look.add(id(trace.tb_frame), Sent("botocore", "aws", name, subject, unread=unread))
 
 
-def read_loop(look: Look, trace: "TracebackType") -> None:
+def read_loop(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read how often botocore itself has tried; only a first try can be proven not to be sent."""
-    names = look.names(trace)
     if names.get("attempts") != 1:
         look.prove(False)
 
 
-def read_link(look: Look, trace: "TracebackType") -> None:
+def read_link(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read nothing more: what is below serves the call, which the traceback of another error may show."""
-    names = look.names(trace)
     if look.current is None:
         sent = names["request"]
         method = get_own(sent, "method")
@@ -147,14 +141,13 @@ def read_answered(look: Look, error: BaseException, operation: object) -> None:
         look.add(id(operation), Sent("botocore", "aws", operation, unread=unread, unsent=False), enter=False)
 
 
-def read_rpc(look: Look, trace: "TracebackType") -> None:
+def read_rpc(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the call of a multicallable, or of one with interceptors, within which the real one is called."""
-    names = look.names(trace)
     method = get_own(names["self"], "_method")
     _add_rpc(look, id(trace.tb_frame), method, names.get("request"))
 
 
-def read_rpc_wrapped(look: Look, trace: "TracebackType") -> None:
+def read_rpc_wrapped(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the call of a generated client for asyncio: what its caller has wrapped leads to the multicallable."""
     names = look.names_above(trace)
     function: Any = names.get("wrapped_func", names.get("rpc"))  # the client itself calls in older versions
@@ -173,16 +166,14 @@ def read_rpc_ended(look: Look, error: BaseException, state: object) -> None:
         _add_rpc(look, id(state), get_own(state, "method"), None)
 
 
-def read_rpc_stream(look: Look, trace: "TracebackType") -> None:
+def read_rpc_stream(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read a stream of responses that broke."""
-    names = look.names(trace)
     state = get_own(names["self"], "_state")
     _add_rpc(look, id(state), get_own(state, "method"), None)
 
 
-def read_rpc_awaited(look: Look, trace: "TracebackType") -> None:
+def read_rpc_awaited(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the call that is awaited: its request is known, and often tells the method."""
-    names = look.names(trace)
     here = names["self"]
     message = get_own(here, "_request")
     _add_rpc(look, id(here), _method_for(message), message)

@@ -1,34 +1,29 @@
 """urllib.request and http.client: the request is a variable, and each redirect opens a request of its own."""
 
-from forbear.evidence.look import Look, frames_below
+from forbear.evidence.look import Look, find_below
 from forbear.evidence.sent import Sent, body_of, get_own, package, request_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Any
 
 
-def read_opened(look: Look, trace: "TracebackType") -> None:
+def read_opened(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the request that an opener opens; if it leads to another one, it was answered by a redirect."""
-    names = look.names(trace)
-    _add(look, names.get("req"), None, hop=("urllib.request", "open") in frames_below(trace))
+    _add(look, names.get("req"), None, hop=bool(find_below(trace, ("open",), "urllib.request")))
 
 
-def read_request(look: Look, trace: "TracebackType") -> None:
+def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the request that is sent over a connection, which knows the method that was really sent."""
-    names = look.names(trace)
     connection = names.get("h")
     _add(look, names.get("req"), get_own(connection, "_method"))
-    path = frames_below(trace)
-    if ("http.client", "connect") in path:
-        look.prove(True)
-    elif any(module == "http.client" for module, _ in path):
-        look.prove(False)
+    if trace.tb_next is not None:  # what was raised here itself says nothing
+        look.prove(bool(find_below(trace, ("connect",), "http.client")))
 
 
-def read_connection(look: Look, trace: "TracebackType") -> None:
+def read_connection(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read what http.client sends; of a response that is awaited only the method is known."""
-    names = look.names(trace)
     here = names["self"]
     method = names.get("method") or get_own(here, "_method")
     if look.serves_current(method):
@@ -39,14 +34,13 @@ def read_connection(look: Look, trace: "TracebackType") -> None:
     if type(path) is str and type(host) is str:
         url = path if "://" in path else f"{scheme}://{host}:{port}{path}"
         subject = request_of(method, url, names.get("headers"), body_of(names.get("body")))
-    unsent = ("http.client", "connect") in frames_below(trace)
+    unsent = bool(find_below(trace, ("connect",), "http.client"))
     unread = None if subject is not None else "http.client does not keep its URL"
     look.add(id(here), Sent("http.client", "http", str(method or ""), subject, unread=unread, unsent=unsent))
 
 
-def read_body(look: Look, trace: "TracebackType") -> None:
+def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the response whose body broke."""
-    names = look.names(trace)
     response = names["self"]
     method, url = get_own(response, "_method"), get_own(response, "url")
     if look.serves_current(method) or not type(response).__name__.endswith("Response"):

@@ -7,22 +7,21 @@ from forbear.evidence.sent import Sent, body_of, get_own, request_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Any
 
 
-def read_request(look: Look, trace: "TracebackType") -> None:
+def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the request that a pool is sending, and all that it was before: redirects, and tries of a Retry object."""
-    names = look.names(trace)
     known = None if look.current is None else look.sent[look.current]
     if known is not None and not look.is_called_by(trace, known.client):
         known = known if look.serves_current(names["method"], get_own(names["self"], "host")) else None
     if known is not None and known.client != "urllib3" and known.unsent is not None:
         return
     history = get_own(names.get("retries"), "history") or ()
-    following, nested = trace.tb_next, False
-    while following is not None and not nested:
-        frame = following.tb_frame
-        nested = frame.f_code is trace.tb_frame.f_code and frame is not trace.tb_frame
+    following, here = trace.tb_next, trace.tb_frame
+    while following is not None and (following.tb_frame.f_code is not here.f_code or following.tb_frame is here):
         following = following.tb_next
+    nested = following is not None
     unsent = False if nested or history else was_opening(trace)
     if known is not None and known.client != "urllib3":
         look.prove(unsent)
@@ -36,9 +35,8 @@ def read_request(look: Look, trace: "TracebackType") -> None:
     look.add(id(trace.tb_frame), Sent("urllib3", "http", method, subject, unread=unread, unsent=unsent))
 
 
-def read_redirected(look: Look, trace: "TracebackType") -> None:
+def read_redirected(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the request that was answered by a redirect; the variable `method` may have changed for the next one."""
-    names = look.names(trace)
     if names.get("response") is not None:
         _add_redirected(look, names["response"], names["url"])
 
@@ -52,9 +50,8 @@ def _add_redirected(look: Look, response: object, url: object) -> None:
     look.add(id(response), sent, enter=False)
 
 
-def read_body(look: Look, trace: "TracebackType") -> None:
+def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the response whose body broke."""
-    names = look.names(trace)
     response = names["self"]
     method = get_own(get_own(response, "_original_response"), "_method")
     if look.serves_current(method):
