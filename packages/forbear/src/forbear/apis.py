@@ -4,6 +4,8 @@ None of them adds a key or counts one by itself: `apis=[forbear.apis.stripe]` of
 The pages were read in November 2026.
 """
 
+from functools import lru_cache
+
 from forbear.http.api import Api, IdempotencyKey, check_apis
 from forbear.http.request import Request
 
@@ -112,10 +114,15 @@ UNKNOWN = Api("https://unknown.invalid")
 
 def find_api(origin: "Origin", own: Api | None = None) -> Api:
     """Return what is known of the API at an origin (`Request.origin`): the user's `own` value, joined with ours."""
-    known = next((api for api in KNOWN if api.is_for(origin)), UNKNOWN)
+    known = _find_known(origin)
     if own is None or own is known:
         return known
     return own if known is UNKNOWN else own.join(known)
+
+
+@lru_cache(maxsize=256)
+def _find_known(origin: "Origin") -> Api:
+    return next((api for api in KNOWN if api.is_for(origin)), UNKNOWN)
 
 
 def add_api_of_sdk(apis: "Api | Iterable[Api]", client: object) -> tuple[Api, ...]:

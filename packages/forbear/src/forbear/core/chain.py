@@ -75,7 +75,8 @@ def list_errors(error: BaseException, handled: BaseException | None, most: int) 
     Those are causes, contexts (also suppressed ones), members of groups, and what libraries keep in attributes or among
     the arguments. No attribute is looked up by the class, so no code of the user runs.
     """
-    if context_of(error) is None and cause_of(error) is None and not attributes_of(error) and not _is_group(error):
+    is_group = issubclass(type(error), BaseExceptionGroup)  # isinstance would look up `__class__`
+    if context_of(error) is None and cause_of(error) is None and not attributes_of(error) and not is_group:
         arguments = arguments_of(error)
         if not arguments or (len(arguments) == 1 and type(arguments[0]) is str):
             return (error,)  # most failures of a function get here
@@ -90,7 +91,7 @@ def list_errors(error: BaseException, handled: BaseException | None, most: int) 
         kept = attributes_of(link)
         if kept:
             waiting += [kept[name] for name in _WRAPPED if name in kept]
-        if _is_group(link):
+        if issubclass(type(link), BaseExceptionGroup):
             waiting += members_of(link)[:MOST]
         context, cause = context_of(link), cause_of(link)
         if context is not None:
@@ -98,7 +99,3 @@ def list_errors(error: BaseException, handled: BaseException | None, most: int) 
         if cause is not None:
             waiting.append(cause)
     return tuple(found.values())
-
-
-def _is_group(error: BaseException) -> bool:
-    return issubclass(type(error), BaseExceptionGroup)  # isinstance would look up `__class__`

@@ -27,15 +27,18 @@ class Look:
       the middle.
     - `operations` has what SDKs called: the address of the server, the name, and the parameters that decide.
     - `top` is the outermost entry of the traceback that is read.
+    - `entries` has the ids of entries that were read: an error that is raised with the traceback of another one goes on
+      with its entries.
     - `serves` is True within the frames that send the current request: what they send over HTTP is that request.
     - `service` is the service whose client sends what is found in this traceback, None if no such client does.
     """
 
-    __slots__ = ("_opened", "current", "links", "operations", "sent", "serves", "service", "top")
+    __slots__ = ("_opened", "current", "entries", "links", "operations", "sent", "serves", "service", "top")
 
     def __init__(self) -> None:
         self.sent: dict[int, Sent] = {}
         self.current: int | None = None
+        self.entries: set[int] = set()
         self.links: dict[int, int] = {}
         self.operations: list[tuple[str, str, dict[str, Any]]] = []
         self.top: TracebackType | None = None
@@ -50,7 +53,7 @@ class Look:
         hop: bool = False,
         unsent: bool | None = None,
         status: int | None = None,
-        enter: bool = True,
+        enter: bool = False,
     ) -> bool:
         """Return whether a request was read already; then note what this error says more, and `enter` it if that is so.
 
@@ -80,14 +83,14 @@ class Look:
             return
         if sent.service is None:
             sent.service = self.service
-        if not self.knows(key, hop=sent.hop, unsent=sent.unsent, status=sent.status, enter=enter):
-            known = self.sent.get(key)
-            if known is None or sent.unread is None:
-                if known is not None:
-                    sent.unsent, sent.status, sent.hop = known.unsent, known.status, known.hop
-                self.sent[key] = sent
-            if enter:
-                self.current = key
+        known = self.sent.get(key)
+        if known is None:
+            self.sent[key] = sent
+        elif not self.knows(key, hop=sent.hop, unsent=sent.unsent, status=sent.status) and sent.unread is None:
+            sent.unsent, sent.status, sent.hop = known.unsent, known.status, known.hop
+            self.sent[key] = sent
+        if enter:
+            self.current = key
 
     def prove(self, unsent: bool | None) -> None:
         """Say whether the current request was sent, if no error further out has said it; None for no opinion."""
@@ -106,7 +109,7 @@ class Look:
 
     def find_caller(self, trace: "TracebackType") -> "TracebackType | None":
         """Return the entry of the frame that called that of `trace`, None without one."""
-        above = self.top
+        above = None if trace is self.top else self.top
         while above is not None and above.tb_next is not trace:
             above = above.tb_next
         return above
@@ -135,7 +138,7 @@ class Look:
         sent = self.sent[self.current]
         if not isinstance(sent.subject, Request):
             return sent.protocol in ("http", "aws")
-        return method in (None, sent.subject.method) and host in (None, sent.subject.origin[1])
+        return method in (None, sent.subject.method) and (host is None or host == sent.subject.origin[1])
 
     def close(self) -> None:
         """Give requests the operation that they are sent for, if there is just one, and let go of all variables."""

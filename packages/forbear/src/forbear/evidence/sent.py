@@ -136,6 +136,8 @@ class NamedCall:
 
 def get_own(thing: object, name: str) -> "Any":
     """Return what the instance itself keeps as `name`, None without it; no property and no method is run."""
+    if thing is None:
+        return None
     kept = dict_of(thing)
     return kept[name] if name in kept else _read_slot(thing, name)
 

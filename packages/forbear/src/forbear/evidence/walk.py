@@ -67,7 +67,8 @@ def _read_frames(trace: "TracebackType | None", look: Look, top: "TracebackType 
         function = trace.tb_frame.f_code.co_name
         if function in FRAMES:
             name = FRAMES[function].get(trace.tb_frame.f_globals.get("__name__", ""))
-            if name is not None:
+            if name is not None and id(trace) not in look.entries:
+                look.entries.add(id(trace))
                 found.setdefault(id(trace.tb_frame), (length, trace, name))
         length += 1
         trace = trace.tb_next

@@ -3,7 +3,7 @@
 import re
 import sys
 from itertools import chain, islice
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MappingProxyType, MethodType
 
 from forbear.core.check import is_mapping, lasting_text
 from forbear.run.open_runs import keys_of
@@ -24,20 +24,19 @@ _DRAWN = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a
 class Arguments:
     """The arguments of a run: those of the call, of a partial, and the cells of the function that nobody rebinds.
 
-    `keys` are the run's own: those of `run_key`, and the value of the policy's `key`. Only exact texts, bytes and UUIDs
-    of at least 8 characters, and numbers from 10^9 on are compared, by their text. So no code of the user runs, and
-    nothing is equal by chance.
+    With `started`, when the run began, its keys count too: those of `run_key`, and the value of the policy's `key`.
+    Only exact texts, bytes and UUIDs of at least 8 characters, and numbers from 10^9 on are compared, by their text. So
+    no code of the user runs, and nothing is equal by chance.
     """
 
-    __slots__ = ("_args", "_cells", "_function", "_function_itself", "_globals", "_keys", "_known", "_kwargs")
+    _known: "list[Any] | None" = None
+    _globals: "Mapping[str, Any]" = MappingProxyType({})
+    _cells = _globals
 
     def __init__(
-        self, function: "Any", args: "tuple[Any, ...]", kwargs: "Mapping[str, Any]", keys: tuple[str, ...] = ()
+        self, function: "Any", args: "tuple[Any, ...]", kwargs: "Mapping[str, Any]", started: float | None = None
     ) -> None:
-        self._function, self._args, self._kwargs, self._keys = function, args, kwargs, keys
-        self._known: list[Any] | None = None
-        self._globals: dict[str, Any] = {}
-        self._cells: dict[str, Any] = {}
+        self._function, self._args, self._kwargs, self._started = function, args, kwargs, started
         self._function_itself: FunctionType | None = None  # without partials and methods around it
 
     @property
@@ -48,7 +47,7 @@ class Arguments:
         return self._known
 
     def _list_values(self, function: "Any") -> "list[Any]":
-        values = [*self._args, *self._kwargs.values(), *self._keys]
+        values = [*self._args, *self._kwargs.values(), *(() if self._started is None else keys_of(self._started))]
         for _ in range(10):
             if type(function).__name__ == "partial" and type(function).__module__ == "functools":
                 values += [*function.args, *function.keywords.values()]
@@ -66,7 +65,7 @@ class Arguments:
     @classmethod
     def of(cls, context: "RunContext") -> "Arguments":
         """Return the arguments of the run that a failed call belongs to, with the run's keys."""
-        return cls(context.function, context.args, context.kwargs, keys_of(context.run.started))
+        return cls(context.function, context.args, context.kwargs, context.run.started)
 
     def keep(self, value: object) -> bool:
         """Return whether a value is one of the arguments, and so the same in each attempt."""

@@ -10,7 +10,6 @@ from forbear.evidence.sent import AwsCall, NamedCall, Sent, Statement, package
 from forbear.judges.arguments import Arguments
 from forbear.judges.databases import database_verdict
 from forbear.judges.facts import UNKNOWN_SPAN, VOUCH_FOR_ALL, Facts
-from forbear.services.at_least_once import option_for
 from forbear.text.redact import redact
 
 TYPE_CHECKING = False
@@ -23,37 +22,40 @@ if TYPE_CHECKING:
 
 def redis_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
     """Return the facts about one command, or several that were sent together."""
-    from forbear.services.redis.batch import classify_many, classify_transaction
-    from forbear.services.redis.errors import response_of, verdict_of_exception
     from forbear.services.redis.service import NOTHING, classify
-    from forbear.services.redis.table import CommandJudgement
 
     commands, transaction = sent.subject
-    one = len(commands) == 1
-    facts = Facts(
-        sent,
-        sent.method if one else f"{sent.method} with {_names(commands)}",
-        f'if a second execution does no harm, say so: safe="{sent.method}"' if one else VOUCH_FOR_ALL,
-    )
-    judgements: tuple[CommandJudgement, ...]
-    if one:
-        watches = sent.method in ("WATCH", "UNWATCH")  # they end with the connection, and the function watches again
-        judgements = (classify(commands[0], promised=_CYCLE if watches else NOTHING),)
-    elif transaction:
-        judgements = (classify_transaction(commands),)
+    if len(commands) > 1:
+        from forbear.services.redis.batch import classify_many, classify_transaction
+
+        facts = Facts(sent, f"{sent.method} with {_names(commands)}", VOUCH_FOR_ALL)
+        judgements = (classify_transaction(commands),) if transaction else classify_many(commands)
+        facts.safe = not sent.watched and all(judgement.repeatable for judgement in judgements)
+        facts.claims = any(map(_is_claim, commands))
     else:
-        judgements = classify_many(commands)
-    facts.safe = not sent.watched and all(judgement.repeatable for judgement in judgements)
+        facts = Facts(sent, sent.method)
+        watches = sent.method in ("WATCH", "UNWATCH")  # they end with the connection, and the function watches again
+        judgement = classify(commands[0], promised=_CYCLE if watches else NOTHING)
+        facts.safe = not sent.watched and judgement.repeatable
+        if facts.safe and not judgement.mutation:
+            return facts  # the error says nothing more that counts
+        facts.claims = _is_claim(commands[0])
+        _read_refusal(facts, error, scripted=judgement.scripted)
     facts.condition = "version" if sent.watched else None  # the next attempt reads what this one has written
-    facts.claims = any(map(_is_claim, commands))
+    return facts
+
+
+def _read_refusal(facts: Facts, error: BaseException, *, scripted: bool) -> None:
+    """Note if an error, or one of its causes, says that a command was not executed; a script may have done a part."""
+    from forbear.services.redis.errors import response_of, verdict_of_exception
+
     refusal: BaseException | None = error
-    while one and refusal is not None and not facts.not_sent:
+    while refusal is not None and not facts.not_sent:
         if package(refusal) in ("redis", "valkey"):
             kind = verdict_of_exception(refusal).kind
             facts.not_sent = kind is Kind.NOT_EXECUTED
-            facts.refused = kind is Kind.PERMANENT and not judgements[0].scripted and response_of(refusal) is not None
+            facts.refused = kind is Kind.PERMANENT and not scripted and response_of(refusal) is not None
         refusal = cause_of(refusal)
-    return facts
 
 
 _CYCLE: "frozenset[Promise]" = frozenset({"cycle"})
@@ -112,8 +114,7 @@ def aws_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
 
     call: AwsCall = sent.subject
     parameters = call.parameters
-    option = option_for(call, f'safe="{call.operation}"')
-    facts = Facts(sent, call.operation, f"if a second execution does no harm, say so: {option}")
+    facts = Facts(sent, call.operation)
     parsed: Any = attributes_of(error).get("response")
     status: object = None
     if is_mapping(parsed):
@@ -198,8 +199,7 @@ def sql_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
 def find_facts_by_name(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
     """Return the facts about a call that is known by its name only."""
     call: NamedCall = sent.subject
-    option = option_for(call, f'safe="{call.name}"')
-    facts = Facts(sent, call.name, f"if a second execution does no harm, say so: {option}")
+    facts = Facts(sent, call.name)
     facts.safe = call.parameters.get("safe") is True
     state = _database_verdict(error)
     session: int | None = call.parameters.get("session")

@@ -9,13 +9,18 @@ from forbear.core.decide import Reason
 from forbear.core.report import report_on
 from forbear.core.service import Judgement, OperationSet
 from forbear.evidence.sent import UNEXECUTED, Sent
+from forbear.grpc.call import GrpcCall, field
 from forbear.grpc.codes import REFUSED
 from forbear.http import preconditions
 from forbear.http.api import IdempotencyKey
-from forbear.http.patterns import covers, is_for_its_host, patterns
+from forbear.http.patterns import Cover, covers, is_for_its_host, patterns
 from forbear.http.request import IDEMPOTENT, READS, Request
 from forbear.judges.arguments import Arguments
+from forbear.run.scope import has_open_scopes
+from forbear.run.vouching import is_vouched, is_vouched_within
+from forbear.services import registry
 from forbear.services.at_least_once import option_for
+from forbear.services.rfc9110 import RFC9110
 from forbear.text.redact import redact
 
 TYPE_CHECKING = False
@@ -24,7 +29,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from forbear.http.api import Api
-    from forbear.http.request import HttpService
 
 _KEYS = ("idempotency-key", "x-idempotency-key", "x-request-id")
 UNKNOWN_SPAN = IdempotencyKey("any").span
@@ -75,40 +79,27 @@ class Facts:
     read_before = False
     automatic = billed = False
 
-    def __init__(self, sent: Sent, what: str = "", cure: str = "") -> None:
+    def __init__(self, sent: Sent, what: str | None = None, cure: str = "") -> None:
+        self._call: Any = sent.subject
         self._what = what
         self._cure = cure
         self.not_sent = sent.status in UNEXECUTED if sent.hop else sent.unsent is True
 
     @property
     def what(self) -> str:
-        """The request, as notes name it."""
-        return self._what
+        """The request, as notes name it; a URL is without query and secrets."""
+        return f"{self._call.method} {redact(self._call.resource)}" if self._what is None else self._what
 
     @property
     def cure(self) -> str:
-        """The words that say how to vouch for the request."""
-        return self._cure
+        """The words that say how to vouch for the request, ready to paste; only notes need them."""
+        if self._cure:
+            return self._cure
+        from forbear.http import vouch
 
-
-class HttpFacts(Facts):
-    """The facts about a request of HTTP; its words are made when a note needs them, which costs more than the rest."""
-
-    def __init__(self, sent: Sent, request: Request) -> None:
-        super().__init__(sent)
-        self._request = request
-
-    @property
-    def what(self) -> str:
-        """The method and the URL, without query and secrets."""
-        return f"{self._request.method} {redact(self._request.resource)}"
-
-    @property
-    def cure(self) -> str:
-        """The words that say how to vouch for the request, ready to paste."""
-        from forbear.http.vouch import option_for
-
-        return f"if a second execution does no harm, say so: {option_for(self._request)}"
+        named = f'safe="{self._what}"'
+        option = vouch.option_for(self._call) if self._what is None else option_for(self._call, named)
+        return f"if a second execution does no harm, say so: {option}"
 
 
 class Word:
@@ -159,10 +150,10 @@ def http_facts(
         facts.safe = sent.method in READS or sent.method in IDEMPOTENT
         facts.unread = None if facts.safe else sent.unread
         return facts
-    facts = HttpFacts(sent, request)
+    facts = Facts(sent)
     status = 0 if sent.status is None or sent.hop else sent.status
     facts.refused = 400 <= status < 500 and status not in _UNKNOWN
-    api = next((each for each in apis if each.is_for(request.origin)), None)
+    api = next((each for each in apis if each.is_for(request.origin)), None) if apis else None
     if api is not None:
         facts.not_sent = facts.not_sent or (status in api.not_executed and is_for_its_host(request))
     judgement = _judge(request, api, known, sent.service) if sent.operation is None else _judge_by_sdk(*sent.operation)
@@ -171,7 +162,7 @@ def http_facts(
     if facts.safe:
         return facts
     if judgement.refused is None and not judgement.session:
-        facts.vouched = _is_vouched(request, safe, api, errors)
+        facts.vouched = is_covered(request, safe, errors, () if api is None else api.patterns)
     if facts.condition is None and not judgement.session and _is_judged_safe(request, errors):
         facts.safe = True  # a version is judged anew: the function may have read it
     if facts.condition == "absent":
@@ -181,17 +172,19 @@ def http_facts(
     return facts
 
 
-def _is_vouched(request: Request, safe: tuple[str, ...], api: "Api | None", errors: "Sequence[BaseException]") -> bool:
-    """Return whether the user says that a request may be executed twice: by pattern, Api or scope."""
-    from forbear.run.vouching import is_vouched, is_vouched_within
+def is_covered(
+    call: object, safe: tuple[str, ...], errors: "Sequence[BaseException]", by_api: "tuple[Cover, ...]" = ()
+) -> bool:
+    """Return whether the user says that a request may be executed twice: by pattern, set, Api or scope.
 
-    if is_vouched(request) or any(is_vouched_within(request, error) for error in errors):
+    A scope counts if it is open now, or was when one of the `errors` was raised.
+    """
+    if (has_open_scopes() and is_vouched(call)) or any(is_vouched_within(call, error) for error in errors):
         return True
-    by_api = () if api is None else api.patterns
     if not safe and not by_api:
         return False
     by_option = patterns(text for text in safe if "://" in text or isinstance(text, OperationSet))
-    return covers((*by_option, *by_api), request)
+    return covers((*by_option, *by_api), call)
 
 
 def _read_key(facts: Facts, request: Request, honoured: "IdempotencyKey | None", arguments: Arguments) -> None:
@@ -207,14 +200,10 @@ def _read_key(facts: Facts, request: Request, honoured: "IdempotencyKey | None",
 
 def _judge(request: Request, api: "Api | None", known: Judgement | None, of_client: str | None) -> Judgement:
     """Return the judgement on a request by its service, if none is known; `of_client` is that of its own client."""
-    from forbear.services import registry
-    from forbear.services.rfc9110 import RFC9110
-
-    service: HttpService = registry.find(request.host, request.target.partition("?")[0]) or RFC9110
-    named = (None if api is None else api.find_service(request.target.partition("?")[0])) or of_client
-    if named is not None:
-        service = registry.service(named)  # type: ignore[assignment]
-    judgement = known or service.classify(request)
+    path = request.target.partition("?")[0]
+    named = (None if api is None else api.find_service(path)) or of_client
+    service: Any = registry.find(request.host, path) or RFC9110 if named is None else registry.service(named)
+    judgement: Judgement = known or service.classify(request)
     if judgement.mutation and judgement.repeatable and judgement.met is None:
         precondition = _find_precondition(request)
         judgement = judgement if precondition is None else judgement.replace(met=precondition)
@@ -253,13 +242,17 @@ def _read_condition(facts: Facts, judgement: Judgement, value: object, arguments
     if not judgement.repeatable:
         return
     met = (judgement.met or "").lower()
+    if not met:
+        facts.safe = 409 not in judgement.maybe_done
+        facts.condition = None if facts.safe else "absent"
+        return
     if "request_id" in met or "requestid" in met:
         facts.condition = "key"
-    elif "none-match" in met or value in ("0", 0) or (not met and 409 in judgement.maybe_done):
+    elif "none-match" in met or value in ("0", 0):
         facts.condition = "absent"
     elif "match" in met or "etag" in met or "generation" in met or "versionid" in met:
         facts.condition = "version"
-    elif met and "nothing" not in met and "reschedule" not in met:
+    elif "nothing" not in met and "reschedule" not in met:
         facts.condition = "absent"  # a create under an id that the caller chose
     else:
         facts.safe = True
@@ -279,16 +272,12 @@ def _value_of(met: str | None, request: Request) -> object:
 
 def grpc_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
     """Return the facts about an RPC."""
-    from forbear.grpc.call import GrpcCall
-    from forbear.services import registry
     from forbear.services.rpcs import RpcJudgement, last_begin, rules
 
     call: GrpcCall = sent.subject
-    option = option_for(call, f'safe="{call.name}"')
-    facts = Facts(sent, call.name, f"if a second execution does no harm, say so: {option}")
-    facts.refused = is_refused(error)
+    facts = Facts(sent, call.name)
     judgement = rules.judge(call, registry.find_rpc(call.name))
-    value = _field(call, judgement.met)
+    value = None if judgement.met is None or " " in judgement.met else field(call.message, judgement.met)
     if isinstance(judgement, RpcJudgement) and judgement.proof is not None:
         facts.condition, facts.kept = judgement.proof, arguments.keep(value)
         facts.span = last_begin(judgement) or UNKNOWN_SPAN
@@ -296,13 +285,9 @@ def grpc_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
         _read_condition(facts, judgement, value, arguments)
     if facts.condition == "absent":
         facts.drawn = arguments.lack_drawn(str(call.message))
+    if judgement.mutation or not facts.safe:
+        facts.refused = is_refused(error)
     return facts
-
-
-def _field(call: "Any", met: str | None) -> object:
-    from forbear.grpc.call import field
-
-    return None if met is None or " " in met else field(call.message, met)
 
 
 def is_refused(error: BaseException) -> bool:

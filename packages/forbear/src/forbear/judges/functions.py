@@ -1,20 +1,20 @@
-"""The judgement of what a failed function sent: one table, whose first row that fits decides for each request.
+"""The judgement of what a failed function sent: one row of a table decides for each request.
 
 Of several requests the least safe one decides. The judge is loaded at the first failure of a function, through the slot
 in `forbear.run.judge_slot`. Evidence only ever stops a run: what the policy does not retry is not retried.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forbear.core.service import Judgement, OperationSet
+from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.evidence import walk
 from forbear.evidence.sent import Evidence, Sent
 from forbear.http.request import READS
 from forbear.judges.arguments import Arguments
 from forbear.judges.data_facts import aws_facts, find_facts_by_name, redis_facts, sql_facts, was_read
-from forbear.judges.facts import VOUCH_FOR_ALL, Facts, Word, grpc_facts, http_facts, is_refused
+from forbear.judges.facts import VOUCH_FOR_ALL, Facts, Word, grpc_facts, http_facts, is_covered, is_refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,115 +27,89 @@ class Ruling:
     """One row of the table.
 
     - `code` names it, for tests and docs.
-    - `fits` says whether it is about a request.
-    - `repeats` says whether the function is then called again. `maybe_done`: a later conflict may be one's own.
-    - `why` and `cure` are the words of the note, in which `{what}` is the request and `{cure}` how to vouch for it.
+    - `why` and `cure` are the words of the note if the row stops, in which `{what}` is the request and `{cure}` how to
+      vouch for it. After any other row the function is called again.
+    - `maybe_done`: a later conflict may be one's own.
     """
 
     code: str
-    fits: Callable[[Facts], bool]
-    repeats: bool
     why: str = ""
     cure: str = "{cure}"
     maybe_done: bool = False
 
+    @property
+    def repeats(self) -> bool:
+        """True if the function is then called again."""
+        return not self.why
+
 
 ROWS: tuple[Ruling, ...] = (
-    Ruling("not_sent", lambda f: f.not_sent, repeats=True),
-    Ruling("refused", lambda f: f.refused, repeats=True),
-    Ruling("rolled_back", lambda f: f.rolled_back is True, repeats=True),
-    Ruling("vouched", lambda f: f.vouched, repeats=True),
+    Ruling("not_sent"),
+    Ruling("refused"),
+    Ruling("rolled_back"),
+    Ruling("vouched"),
     Ruling(
         "still_open",
-        lambda f: f.still_open,
-        repeats=False,
-        why="{what} belongs to a transaction that is still open, and a repeat would go on with it",
-        cure="roll back in the function, as `with connection:` does",
+        "{what} belongs to a transaction that is still open, and a repeat would go on with it",
+        "roll back in the function, as `with connection:` does",
     ),
     Ruling(
         "their_transaction",
-        lambda f: f.rolled_back is False and not f.safe,
-        repeats=False,
-        why="{what} belongs to a transaction that began before the function",
-        cure="decorate the function that begins the transaction",
+        "{what} belongs to a transaction that began before the function",
+        "decorate the function that begins the transaction",
     ),
-    Ruling("unread", lambda f: f.unread is not None, repeats=False, why="{what} could not be read"),
+    Ruling("unread", "{what} could not be read"),
     Ruling(
         "autocommit",
-        lambda f: f.commits_alone,
-        repeats=False,
-        why="{what} was rolled back, but statements before it may have been committed by themselves",
-        cure="begin a transaction in the function",
+        "{what} was rolled back, but statements before it may have been committed by themselves",
+        "begin a transaction in the function",
     ),
-    Ruling("commits", lambda f: f.commits, repeats=False, why="{what} may have been committed"),
+    Ruling("commits", "{what} may have been committed"),
     Ruling(
         "claims",
-        lambda f: f.claims,
-        repeats=False,
-        why="{what} says by its value who was first, and a repeat would say: somebody else",
-        cure="write a value of your own and read it back, or {cure}",
+        "{what} says by its value who was first, and a repeat would say: somebody else",
+        "write a value of your own and read it back, or {cure}",
     ),
     Ruling(
         "made",
-        lambda f: f.done and (f.condition == "absent" or (f.condition == "version" and f.kept)),
-        repeats=False,
-        why="{what} has succeeded, and the next attempt would be in conflict with it",
-        cure="decorate what follows it by itself, or {cure}",
+        "{what} has succeeded, and the next attempt would be in conflict with it",
+        "decorate what follows it by itself, or {cure}",
     ),
-    Ruling(
-        "version_kept",
-        lambda f: f.condition == "version" and f.kept,
-        repeats=True,
-        maybe_done=True,
-    ),
+    Ruling("version_kept", maybe_done=True),
     Ruling(
         "version",
-        lambda f: f.condition == "version",
-        repeats=False,
-        why="{what} depends on a version, and the next attempt would read a newer one",
-        cure="use forbear.update, or pass the version to the function",
+        "{what} depends on a version, and the next attempt would read a newer one",
+        "use forbear.update, or pass the version to the function",
     ),
-    Ruling(
-        "drawn",
-        lambda f: f.condition == "absent" and f.drawn,
-        repeats=False,
-        why="{what} creates a name that looks new in each attempt",
-        cure="pass the name to the function",
-    ),
-    Ruling("absent", lambda f: f.condition == "absent", repeats=True, maybe_done=True),
+    Ruling("drawn", "{what} creates a name that looks new in each attempt", "pass the name to the function"),
+    Ruling("absent", maybe_done=True),
     Ruling(
         "read_before",
-        lambda f: f.safe and f.read_before,
-        repeats=False,
-        why="{what} writes what the attempt has read before, and the next attempt would read what was written",
-        cure="use forbear.update, or {cure}",
+        "{what} writes what the attempt has read before, and the next attempt would read what was written",
+        "use forbear.update, or {cure}",
     ),
-    Ruling("safe", lambda f: f.safe, repeats=True),
+    Ruling("safe"),
     Ruling(
         "expired",
-        lambda f: f.condition == "key" and f.kept and not (f.automatic and f.done) and f.until > f.span,
-        repeats=False,
-        why="{what} has a key that the server may have forgotten by the next attempt",
-        cure="pass a shorter timeout, or say for how long the server remembers keys, by forbear.Api",
+        "{what} has a key that the server may have forgotten by the next attempt",
+        "pass a shorter timeout, or say for how long the server remembers keys, by forbear.Api",
     ),
-    Ruling("key", lambda f: f.condition == "key" and f.kept and not (f.automatic and f.done), repeats=True),
+    Ruling("key"),
     Ruling(
         "used_key",
-        lambda f: f.automatic and f.done,
-        repeats=False,
-        why="{what} has succeeded, and the next attempt would send it with another key",
-        cure="send a key of forbear.run_key, or {cure}",
+        "{what} has succeeded, and the next attempt would send it with another key",
+        "send a key of forbear.run_key, or {cure}",
     ),
     Ruling(
         "new_key",
-        lambda f: f.condition == "key",
-        repeats=False,
-        why="{what} has a key that may be new in each attempt",
-        cure="take it from forbear.run_key, or pass it to the function",
+        "{what} has a key that may be new in each attempt",
+        "take it from forbear.run_key, or pass it to the function",
     ),
-    Ruling("never", lambda f: True, repeats=False, why="{what} may have been executed and must not be executed twice"),
+    Ruling("never", "{what} may have been executed and must not be executed twice"),
 )
-"""The table. Its order matters: the first row that fits a request decides."""
+"""The table: one row decides for each request, as `row_of` chooses it."""
+
+_BY_CODE = {row.code: row for row in ROWS}
 
 
 _BY_PROTOCOL = {
@@ -164,7 +138,7 @@ def facts_of(
         facts.refused = sent.protocol == "grpc" and is_refused(error)
     else:
         facts = _BY_PROTOCOL[sent.protocol](sent, error, arguments)
-    facts.vouched = _is_named(sent, safe) or _is_vouched(sent.subject, safe, errors)
+    facts.vouched = _is_named(sent, safe) or is_covered(sent.subject, safe, errors)
     return facts
 
 
@@ -180,21 +154,46 @@ def _is_named(sent: Sent, safe: tuple[str, ...]) -> bool:
     return not {name, f"/{name}", f"/{name.partition('/')[0]}/*"}.isdisjoint(safe)
 
 
-def _is_vouched(call: object, safe: tuple[str, ...], errors: tuple[BaseException, ...]) -> bool:
-    """Return whether a named set vouches for a call: one in `safe`, or in a scope that was open when it was sent."""
-    from forbear.run.vouching import is_vouched, is_vouched_within
-
-    if any(isinstance(each, OperationSet) and each(call) for each in safe):
-        return True
-    return is_vouched(call) or any(is_vouched_within(call, error) for error in errors)
-
-
 def row_of(facts: Facts) -> Ruling:
-    """Return the first row that fits a request."""
-    for row in ROWS[:-1]:
-        if row.fits(facts):
-            return row
-    return ROWS[-1]
+    """Return the row that decides about a request."""
+    return _BY_CODE[_choose(facts)]
+
+
+def _choose(f: Facts) -> str:
+    """Return the code of the row that fits a request. The order matters: the first one decides."""
+    if f.not_sent:
+        return "not_sent"
+    if f.refused:
+        return "refused"
+    if f.rolled_back is True:
+        return "rolled_back"
+    if f.vouched:
+        return "vouched"
+    if f.still_open:
+        return "still_open"
+    if f.rolled_back is False and not f.safe:
+        return "their_transaction"
+    if f.unread is not None:
+        return "unread"
+    if f.commits_alone:
+        return "autocommit"
+    if f.commits:
+        return "commits"
+    if f.claims:
+        return "claims"
+    if f.done and (f.condition == "absent" or (f.condition == "version" and f.kept)):
+        return "made"
+    if f.condition == "version":
+        return "version_kept" if f.kept else "version"
+    if f.condition == "absent":
+        return "drawn" if f.drawn else "absent"
+    if f.safe:
+        return "read_before" if f.read_before else "safe"
+    if f.automatic and f.done:
+        return "used_key"
+    if f.condition == "key" and f.kept:
+        return "expired" if f.until > f.span else "key"
+    return "new_key" if f.condition == "key" else "never"
 
 
 find = walk.find
@@ -203,15 +202,14 @@ find = walk.find
 
 def judge(evidence: Evidence, error: BaseException, context: "RunContext") -> Judgement:
     """Return the judgement on the least safe request of the `evidence` that was found in `error`."""
-    plan, until = context.plan, _find_latest(context)
-    return _rule(*_find_least_safe(evidence, error, Arguments.of(context), plan.safe, plan.apis, until, context.reads))
+    return _rule(*_find_least_safe(evidence, error, context))
 
 
 def _rule(row: Ruling, facts: Facts) -> Judgement:
     """Return the judgement of the row that fits a request."""
-    if row.repeats:
-        return _MAYBE_DONE if row.maybe_done else _BILLED if row.code == "safe" and facts.billed else _REPEATED
-    return _forbid(row, facts)
+    if row.why:
+        return _forbid(row, facts)
+    return _MAYBE_DONE if row.maybe_done else _BILLED if row.code == "safe" and facts.billed else _REPEATED
 
 
 _REPEATED = Judgement("functions", None, Safety.ALWAYS, repeatable=True)
@@ -238,15 +236,17 @@ def judge_sent(
         facts.condition, facts.kept, facts.automatic, facts.span = "key", True, True, word.automatic
     facts.done = done
     facts.read_before = bool(reads) and sent.method not in READS and was_read(sent, reads)
-    facts.until = 0.0 if context is None or facts.automatic else _find_latest(context)
+    if context is not None and not facts.automatic:
+        _note_latest(facts, context)
     return _rule(row_of(facts), facts)
 
 
-def _find_latest(context: "RunContext") -> float:
-    """Return the seconds after the start of the run at which the next attempt may begin, at the latest."""
-    limits = context.plan.limits
-    until = context.elapsed + limits.max_retry_after
-    return until if limits.timeout is None else min(until, limits.timeout)
+def _note_latest(facts: Facts, context: "RunContext") -> None:
+    """Note the seconds after the start of the run at which the next attempt may begin, at the latest, for a key."""
+    if facts.condition == "key":
+        limits = context.plan.limits
+        until = context.elapsed + limits.max_retry_after
+        facts.until = until if limits.timeout is None else min(until, limits.timeout)
 
 
 def judge_alone(error: BaseException) -> Judgement | None:
@@ -254,7 +254,7 @@ def judge_alone(error: BaseException) -> Judgement | None:
     evidence = walk.read(error)
     if evidence is None:
         return None
-    row, facts = _find_least_safe(evidence, error, Arguments(None, (), {}))
+    row, facts = _find_least_safe(evidence, error, None)
     return _rule(row, facts).replace(operation=facts.what)
 
 
@@ -270,35 +270,31 @@ def may_repeat(error: BaseException) -> bool:
     if not isinstance(error, BaseException):
         raise TypeError(f"`error` must be an exception, got {error!r}")
     evidence = walk.read(error)
-    return evidence is None or _find_least_safe(evidence, error, Arguments(None, (), {}))[0].repeats
+    return evidence is None or _find_least_safe(evidence, error, None)[0].repeats
 
 
 def _forbid(row: Ruling, facts: Facts) -> Judgement:
     """Return the judgement of a row that stops, with its reason and its cure."""
-    why = row.why.format(what=facts.what)
+    what = facts.what
+    why = row.why.format(what=what)
     if facts.done:
         why = why.replace("may have been executed", "has been executed")
     text = f"{why}; {row.cure.format(cure=facts.cure)}"
-    return Judgement("functions", facts.what, Safety.NEVER, refused=text)
+    return Judgement("functions", what, Safety.NEVER, refused=text)
 
 
-def _find_least_safe(
-    evidence: Evidence,
-    error: BaseException,
-    arguments: Arguments,
-    safe: tuple[str, ...] = (),
-    apis: "tuple[Api, ...]" = (),
-    until: float = 0.0,
-    reads: Sequence[object] = (),
-) -> tuple[Ruling, Facts]:
-    """Return the least safe request of the evidence, and its row.
-
-    `until` is the number of seconds after the start of the run at which the next attempt may begin, at the latest.
-    `reads` are those that adapters made in the attempt.
-    """
-    known = [facts_of(sent, error, arguments, safe, apis, evidence.errors) for sent in evidence.requests]
-    for sent, each in zip(evidence.requests, known, strict=True):
-        each.until = until
-        each.read_before = bool(reads) and sent.method not in READS and was_read(sent, reads)
-    pairs = [(row_of(facts), facts) for facts in known]
+def _find_least_safe(evidence: Evidence, error: BaseException, context: "RunContext | None") -> tuple[Ruling, Facts]:
+    """Return the least safe request of the evidence, and its row; without a run there are no arguments."""
+    plan = None if context is None else context.plan
+    arguments = Arguments(None, (), {}) if context is None else Arguments.of(context)
+    safe, apis = ((), ()) if plan is None else (plan.safe, plan.apis)
+    pairs: list[tuple[Ruling, Facts]] = []
+    for sent in evidence.requests:
+        facts = facts_of(sent, error, arguments, safe, apis, evidence.errors)
+        if context is not None:
+            _note_latest(facts, context)
+            if sent.method not in READS:
+                reads = context.reads
+                facts.read_before = bool(reads) and was_read(sent, reads)
+        pairs.append((row_of(facts), facts))
     return pairs[0] if len(pairs) == 1 else min(pairs, key=lambda pair: (pair[0].repeats, not pair[0].maybe_done))
