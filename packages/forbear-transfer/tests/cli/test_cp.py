@@ -3,6 +3,8 @@
 import json
 import re
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,27 @@ def test_up_and_down_again(invoke: Invoke, cloud: Cloud, folder: Path) -> None:
     down = invoke("cp", "gs://bkt/photos/[12].*", "new/")
     assert (down.exit_code, down.stdout) == (0, "")
     assert [path.read_text() for path in sorted((folder / "new").iterdir())] == ["photo 1", "photo 2"]
+
+
+_START = """
+import atexit, gc, sys
+from forbear.cli import main
+from forbear.text import redact
+atexit.register(lambda: print(len(redact._compiled), gc.get_freeze_count() > 0, *sorted(sys.modules)))
+main()
+"""
+
+
+@pytest.mark.parametrize("args", [("photos/1.jpg", "gs://bkt/"), ("gs://bkt/1.jpg", ".")], ids=["up", "down"])
+def test_a_copy_loads_only_what_it_uses(args: tuple[str, ...], cloud: Cloud, env: dict[str, str]) -> None:
+    """The copy of one small file loads nothing that only failures or other copies need, and ends at once."""
+    if args[0].startswith("gs:"):
+        cloud.store.put("bkt", "1.jpg", b"photo 1")
+    line = [sys.executable, "-c", _START, "cp", "--quiet", *args]
+    said = subprocess.run(line, env=env, capture_output=True, text=True, check=True).stdout.split()
+    assert said[:2] == ["0", "True"]  # no patterns of secrets were compiled; the end looked for no cycles
+    unwanted = {"difflib", "forbear.services.redis.errors", "google.auth", "http", "pickle", "random", "rich"}
+    assert not unwanted & set(said)
 
 
 def test_quiet_prints_only_failures(invoke: Invoke) -> None:

@@ -9,7 +9,6 @@ the target.
 
 import hashlib
 import os
-import tempfile
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -227,7 +226,8 @@ async def refuse_clashes(items: AsyncGenerator[Match], target: CopyTarget) -> As
     ValueError also for the contents of a folder without its name, such as "." as one of several sources. Until then the
     matches are kept on disk, because there may be millions. Memory holds a digest of each name.
     """
-    import pickle  # it takes a while to load, and few copies need it
+    import pickle  # both take a while to load, and few copies need them
+    import tempfile
 
     here = not isinstance(target.at, Url)
     fold = not isinstance(target.at, Url) and is_case_blind(target.at)

@@ -7,7 +7,6 @@ import asyncio
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -188,6 +187,8 @@ def is_kept_as(entry: Entry, mtime: float) -> bool:
 
     A file without a name is given that time: disks cut times that they cannot keep.
     """
+    import tempfile  # it takes a while to load, and few comparisons need it
+
     try:
         with tempfile.TemporaryFile(dir=os.path.dirname(entry.path) or os.curdir) as probe:
             os.utime(probe.fileno(), (mtime, mtime))

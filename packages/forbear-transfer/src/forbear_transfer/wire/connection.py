@@ -140,7 +140,11 @@ class Connection(Watched):
 
     def abort(self) -> None:
         """Close the connection at once, and drop unsent bytes: the request, or reader of its response, gets Broken."""
-        self._fail(Broken("the connection was closed before the whole response arrived"))
+        if self._busy:
+            self._fail(Broken("the connection was closed before the whole response arrived"))
+        else:  # nobody would see an error, which takes a while to make
+            self._close()
+            self._end()
 
     # Callbacks of the event loop. At the end of the connection, a response without a known length is complete.
 
@@ -247,8 +251,7 @@ class Connection(Watched):
             return
         response.end()
         if self._sending or not self._keeps_alive:
-            self.is_open = False
-            self.transport.abort()
+            self._close()
         self._end()
 
     def _end_by_peer(self, error: Exception | None) -> None:
@@ -273,13 +276,16 @@ class Connection(Watched):
 
     def _fail(self, error: Exception) -> None:
         """Close the connection at once; a running request, or the reader of its response, raises `error`."""
-        self.is_open = False
-        self.transport.abort()
+        self._close()
         if self._busy and self._response is not None:
             self._response.fail(error)
         elif self._came is not None and not self._came.done():
             self._came.set_exception(error)
         self._end()
+
+    def _close(self) -> None:
+        self.is_open = False
+        self.transport.abort()
 
     def _end(self) -> None:
         self._parser = self._came = self._drained = None

@@ -3,8 +3,12 @@
 This module starts it. It does not import click at the top, because click may be missing.
 """
 
+import gc
 import os
 import sys
+
+_YOUNG = 50_000
+"""The objects after which the garbage collector looks for cycles: Python's 700 are made 80 times while it starts."""
 
 
 def _leave_current_folder() -> None:
@@ -22,6 +26,7 @@ def _leave_current_folder() -> None:
 
 def main() -> None:
     """Run the command line with `sys.argv`, and exit; without click, exit with 2 and a hint how to install it."""
+    gc.set_threshold(_YOUNG)
     _leave_current_folder()
     try:
         from forbear.cli.app import app
@@ -35,3 +40,5 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:  # while starting; later the app handles it
         sys.exit(130)
+    finally:
+        gc.freeze()  # the end of Python would search all modules for cycles, which takes as long as a small copy

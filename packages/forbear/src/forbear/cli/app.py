@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -76,6 +75,8 @@ def load(name: str) -> click.Command:
         return _load_own(name, source)
     entry = _foreign().get(name)
     if entry is None:
+        from difflib import get_close_matches
+
         near = "".join(f"did you mean {known}? " for known in get_close_matches(name, names(), 1))
         raise BadInput(f"no such command: {name}", f"{near}the commands are {', '.join(names())}")
     try:

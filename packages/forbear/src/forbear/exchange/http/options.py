@@ -1,5 +1,7 @@
 """The options of an HTTP adapter: which policy, service and idempotency key apply to a request."""
 
+import sys
+
 from forbear.core import check
 from forbear.core.record import Record
 from forbear.exchange.call import check_word, refuse_for_clients
@@ -160,9 +162,8 @@ def check_policy(policy: object, vouch: str = _VOUCH) -> None:
         return
     if not isinstance(policy, Policy):
         raise TypeError(f"`policy` must be a forbear.Policy or None (each service's own), got {policy!r}")
-    from forbear.services.redis.errors import verdict_of_exception  # when a client is set up, not before
-
-    if policy.on is verdict_of_exception:
+    redis = sys.modules.get("forbear.services.redis.errors")  # without it, no policy can have its function
+    if redis is not None and policy.on is redis.verdict_of_exception:
         raise TypeError(
             "`policy` must not be the policy of Redis, which judges only errors of Redis; "
             "take the policy of the service you call, or one of forbear.retry(on=...)"
