@@ -63,7 +63,8 @@ class Rfc9110(Record):
                 return _NEVER.replace(unknown=why)
             if request.method in ("PUT", "DELETE"):
                 return _judge_as_rpc(request)
-        verb = max((request.method, *method_overrides(request.headers)), key=danger)
+        overrides = method_overrides(request.headers)
+        verb = max(request.method, *overrides, key=danger) if overrides else request.method
         if verb in READS:
             return _READ
         if verb in IDEMPOTENT:

@@ -67,7 +67,8 @@ def _add(
     if type(method) is not str:
         method = ""
     text = str(url) if package(url) in _OWN else url
-    subject = request_of(method, text, headers, None if content is None else body_of(content))
+    lines = get_own(headers, "_list") or headers  # its own iteration is five times as slow
+    subject = request_of(method, text, lines, None if content is None else body_of(content))
     unread = "its URL is no text" if subject is None else None
     sent = Sent(client, "http", method, subject, unread=unread, hop=hop, unsent=unsent, status=status)
     look.add(id(request), sent, enter=not hop)

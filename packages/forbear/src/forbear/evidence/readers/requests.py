@@ -47,7 +47,8 @@ def _add(look: Look, request: object, *, hop: bool = False, status: int | None =
     method, url, headers, body = list_own(request, "method", "url", "headers", "body")
     if type(method) is not str:
         method = ""
-    subject = request_of(method, url, headers, body_of(body))
+    kept = get_own(headers, "_store")  # its own iteration is five times as slow
+    subject = request_of(method, url, [*kept.values()] if kept else headers, body_of(body))
     unread = "its URL is no text" if subject is None else None
     sent = Sent(client, "http", method, subject, unread=unread, hop=hop, unsent=unsent, status=status)
     look.add(id(request), sent, enter=not hop)
