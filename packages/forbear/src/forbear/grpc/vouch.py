@@ -139,7 +139,10 @@ def rpc_patterns(
 
 
 def vouched(judgement: "Judgement", call: GrpcCall, vouch: RpcVouch) -> "Judgement":
-    """Return the judgement, repeatable and `vouched` if the user vouches for the call and nothing refuses it."""
+    """Return the judgement, repeatable and `vouched` if the user vouches for the call and nothing refuses it.
+
+    TypeError if a function of the user returns no bool.
+    """
     safe = vouch.safe
     if safe == () or judgement.repeatable or judgement.refused is not None or judgement.session:
         return judgement

@@ -68,7 +68,7 @@ class Recording:
         return self._refusal
 
     def add(self, chunk: bytes) -> None:
-        """Keep a chunk, before it is sent; past the limit, drop all and set `refusal`. After a refusal do nothing."""
+        """Keep a chunk before it is sent: no stream yields it again. Past the limit, drop all and set `refusal`."""
         if self._refusal is not None:
             return
         self._size += len(chunk)

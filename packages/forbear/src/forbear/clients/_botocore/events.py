@@ -14,7 +14,7 @@ from forbear.policy import Policy
 from forbear.run.ledger import is_used
 from forbear.services.aws.vouch import AwsVouch
 
-_KEY = "forbear"
+_KEY = "forbear"  # of the state of a call in botocore's context
 _PRESIGNED = "is_presign_request"
 _TOKEN = "forbear-token"  # noqa: S105 - a key of a dict
 _BUILD = "before-parameter-build"
