@@ -13,7 +13,7 @@ import forbear
 from forbear.core.backoff import Constant
 from forbear.core.report import report
 from forbear_testkit.clients.redis.clusters import CLUSTERS, LOADING, WITH_TRANSACTIONS, open_with, value
-from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour, no_retry
+from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour, no_retry, wait_patiently
 from forbear_testkit.clients.redis.nodes import HERE, THERE, proxied
 from forbear_testkit.clients.redis.proxy import CUT, FORWARD, LOSE, Fate, at_random, in_turn, once
 from forbear_testkit.rows import sampled
@@ -60,17 +60,23 @@ def test_what_was_not_executed_is_repeated(cluster: Flavour, nodes: tuple[int, .
 def test_blocking_commands_take_their_time(cluster: Flavour, nodes: tuple[int, ...], fates: list[str]) -> None:
     """Neither the attempt timeout nor that of the socket ends a command while the server blocks it."""
     responses: list[bytes] = []
-    policy = AT_ONCE.with_attempt_timeout(0.25)
-    with (
-        proxied(nodes, lambda command: responses.pop() if responses else FORWARD, once()) as (seen, options),
-        open_with(cluster, options, policy=policy, socket_timeout=0.25) as session,
-    ):
-        session("get", HERE)
-        responses += [f"-{fate} {key_slot(HERE.encode())} 127.0.0.1:{seen[0].port}\r\n".encode() for fate in fates]
-        before = seen[0].connections
-        assert session("blpop", [HERE], timeout=0.3) is None
-        assert session("get", HERE) is None
-    assert (seen[0].asked.count("BLPOP"), seen[0].connections) == (1 + len(fates), before)
+
+    def block(limit: float) -> None:
+        policy = AT_ONCE.with_attempt_timeout(limit)
+        with (
+            proxied(nodes, lambda command: responses.pop() if responses else FORWARD, once()) as (seen, options),
+            open_with(cluster, options, policy=policy, socket_timeout=limit) as session,
+        ):
+            session("get", HERE)
+            responses[:] = [
+                f"-{fate} {key_slot(HERE.encode())} 127.0.0.1:{seen[0].port}\r\n".encode() for fate in fates
+            ]
+            before = seen[0].connections
+            assert session("blpop", [HERE], timeout=limit + 0.05) is None
+            assert session("get", HERE) is None
+        assert (seen[0].asked.count("BLPOP"), seen[0].connections) == (1 + len(fates), before)
+
+    wait_patiently(block)
 
 
 def test_a_node_that_cannot_be_reached(cluster: Flavour, nodes: tuple[int, ...]) -> None:

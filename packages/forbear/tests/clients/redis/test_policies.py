@@ -12,7 +12,7 @@ import forbear
 from forbear.clients.redis import Redis
 from forbear.core.report import report
 from forbear.services import cloud_storage
-from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour
+from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour, wait_patiently
 from forbear_testkit.clients.redis.proxy import HANG, LOSE, in_turn, once, proxy
 
 
@@ -119,12 +119,16 @@ def test_an_attempt_that_is_cut_short_while_it_connects(flavour: Flavour, path: 
 
 def test_blocking_commands_take_their_time(flavour: Flavour, path: str) -> None:
     """Neither the attempt timeout nor that of the socket ends what the server was asked to block."""
-    policy = AT_ONCE.with_attempt_timeout(0.25)
-    with proxy(path, once()) as seen, flavour.connect(seen.port, policy=policy, socket_timeout=0.25) as session:
-        assert session("blpop", ["l"], timeout=0.3) is None
-        assert session("xread", {"s": "$"}, block=300) in (None, [], {})
-        assert session("get", "k") is None
-    assert seen.connections == 1
+
+    def block(limit: float) -> None:
+        policy, longer = AT_ONCE.with_attempt_timeout(limit), limit + 0.05
+        with proxy(path, once()) as seen, flavour.connect(seen.port, policy=policy, socket_timeout=limit) as session:
+            assert session("blpop", ["l"], timeout=longer) is None
+            assert session("xread", {"s": "$"}, block=round(longer * 1000)) in (None, [], {})
+            assert session("get", "k") is None
+        assert seen.connections == 1
+
+    wait_patiently(block)
 
 
 def test_blocking_commands_take_their_time_with_client_side_caching(
