@@ -9,7 +9,7 @@ import signal
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -151,6 +151,7 @@ def pytest_collection() -> None:
     Hypothesis draws constants that it finds in the modules loaded. One that is loaded in mid-test changes what
     is drawn, and the test fails as flaky.
     """
+    gc.disable()  # what is loaded and collected stays, and to search it takes a tenth of the time
     for package in ("forbear", "forbear_audit", "forbear_cloud", "forbear_simulate", "forbear_transfer"):
         with suppress(ImportError):  # the tests of one package run without its siblings, too
             for module in walk_packages(import_module(package).__path__, f"{package}.", onerror=lambda _: None):
@@ -161,18 +162,30 @@ def pytest_collection() -> None:
                         import_module(module.name)
 
 
+def _is_soak(marks: Iterable[pytest.Mark]) -> bool:
+    return any(mark.name == "soak" for mark in marks)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str, obj: object) -> list[None] | None:
     """Make no tests of functions that are marked soak, where these are left out: each worker would make 2 000."""
     if not name.startswith("test") or collector.config.option.markexpr != "not soak":
         return None
-    marks = [*collector.iter_markers("soak"), *getattr(obj, "pytestmark", ())]
-    return [] if any(mark.name == "soak" for mark in marks) else None
+    return [] if _is_soak([*collector.iter_markers("soak"), *getattr(obj, "pytestmark", ())]) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, None]:
+    """Make no tests of rows that are marked soak either, which are 7 000 more; one stands for all, if all are."""
+    yield
+    if metafunc.config.option.markexpr == "not soak":
+        metafunc._calls = [call for call in metafunc._calls if not _is_soak(call.marks)] or metafunc._calls[:1]
 
 
 def pytest_collection_finish() -> None:
     """Start with only the objects of tests in reach of the collector."""
-    _leave_out_of_collections()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

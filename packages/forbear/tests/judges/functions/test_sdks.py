@@ -5,9 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-import anthropic
 import httpx
-import openai
 import pytest
 
 import forbear
@@ -15,6 +13,10 @@ from forbear.events import Recovered
 from forbear.testing import virtual_time
 from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.evidence.forms import run_async
+from forbear_testkit.lazily import Library
+
+anthropic: Any = Library("anthropic")
+openai: Any = Library("openai")
 
 POLICY = forbear.retry(on=Exception, attempts=3, timeout=None)
 LOST = Answer(end="close")
