@@ -27,6 +27,7 @@ async def to_the_end(function: Callable[..., _T], *values: Any) -> _T:
     """
     called = asyncio.get_running_loop().run_in_executor(None, partial(function, *values))
     try:
+        await _let_others_run(called)
         return await asyncio.shield(called)
     except asyncio.CancelledError:
         while not called.done():
@@ -50,7 +51,18 @@ async def in_thread(function: Callable[..., _T], *values: Any) -> _T:
             outcome.set_exception(error)
 
     threading.Thread(target=run, daemon=True, name="forbear-stream").start()
-    return await asyncio.wrap_future(outcome)
+    called = asyncio.wrap_future(outcome)
+    await _let_others_run(called)
+    return await called
+
+
+async def _let_others_run(called: asyncio.Future[_T]) -> None:
+    """Yield to the event loop if a thread is done already, as it can be since Python 3.14: to await it does not.
+
+    Otherwise a task would be cancelled only after its next steps, such as the renaming of a file.
+    """
+    if called.done():
+        await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop
 
 
 def _take_some(steps: Iterator[object]) -> bool:
