@@ -6,16 +6,20 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any, ClassVar, NoReturn
 
 import httpx
 import pytest
+import requests
 
 from forbear.core.chain import attributes_of
 from forbear.evidence import read
+from forbear.evidence.opening import was_opening
 from forbear.evidence.sent import Evidence
 from forbear.evidence.table import ATTRIBUTES
 from forbear.evidence.walk import MOST_ERRORS, MOST_FRAMES
+from forbear_testkit.clients.wire import Answer, Wire
 
 
 def lost(method: str = "POST", *, content: Any = b"order") -> httpx.ReadError:
@@ -160,6 +164,22 @@ def test_e4_a_client_beyond_the_bound_cannot_be_read() -> None:
         evidence = read(raised(lambda: client.post("http://shop.example/")))
     assert evidence is not None
     assert all(sent.unread == "its traceback is too long" for sent in evidence.requests)
+
+
+def test_what_two_errors_share_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """urllib3 raises an error of its own with the traceback of the one that it wraps, through the same frame."""
+    from forbear.evidence.readers import urllib3 as module
+
+    looks = list[object]()
+
+    def look_below(trace: TracebackType) -> bool | None:
+        looks.append(trace)
+        return was_opening(trace)
+
+    monkeypatch.setattr(module, "was_opening", look_below)
+    with Wire(Answer(end="close")) as wire:
+        assert methods(read(raised(lambda: requests.post(wire.url, timeout=5)))) == ["POST"]
+    assert len(looks) == 1
 
 
 def test_ten_thousand_errors_in_a_chain() -> None:

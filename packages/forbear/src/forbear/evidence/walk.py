@@ -42,8 +42,9 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
         look.add(0, Sent("", "", "", unread=f"the error holds more than {MOST_ERRORS} others"))
     functions = FRAMES
     for each in errors:
-        if attributes_of(each):
-            look = _read_attributes(each, look)
+        kept = attributes_of(each)
+        if kept:
+            look = _read_attributes(each, kept, look)
         trace = traceback_of(each)
         while trace is not None:  # most errors show nothing, so this loop does as little as possible
             if trace.tb_frame.f_code.co_name in functions:
@@ -92,9 +93,9 @@ def _read_frames(trace: "TracebackType | None", look: Look, top: "TracebackType 
     return look
 
 
-def _read_attributes(error: BaseException, look: Look | None) -> Look | None:
+def _read_attributes(error: BaseException, kept: "dict[str, object]", look: Look | None) -> Look | None:
     """Let the readers read what an error keeps, by the class of what it keeps."""
-    for name, value in list(attributes_of(error).items()):
+    for name, value in list(kept.items()):
         if name not in ATTRIBUTES:
             continue
         readers = ATTRIBUTES[name]

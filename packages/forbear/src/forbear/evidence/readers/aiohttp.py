@@ -14,15 +14,10 @@ _SENT_ONCE = ("POST", "PATCH")
 def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the request that a session is sending, and the redirects before it.
 
-    A connection that the connector opens is one for this very request. Nobody tried before if there are no middlewares,
-    and if aiohttp has not sent it again by itself, as it does once with some methods.
+    A connection that the connector opens is one for this very request.
     """
     _add_hops(look, names.get("history"))
-    middlewares = names.get("middlewares") or get_own(names.get("self"), "_middlewares") or ()
-    is_plain = all(package(each) == "forbear" for each in middlewares)  # its error says if it has tried before
-    may_repeat = get_own(names.get("self"), "_retry_connection") is not False and names.get("method") not in _SENT_ONCE
-    is_first = names.get("retry_persistent_connection") is not False or not may_repeat
-    unsent = is_plain and is_first and bool(find_below(trace, ("connect",), "aiohttp.connector"))
+    unsent = bool(find_below(trace, ("connect",), "aiohttp.connector")) and _is_first_try(names)
     url = names.get("url", names.get("str_or_url"))
     unknown = names.get("json") is not None or package(names.get("data")) == "aiohttp"
     _add(
@@ -34,6 +29,16 @@ def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") ->
         None if unknown else body_of(names.get("data")),
         unsent=unsent,
     )
+
+
+def _is_first_try(names: "dict[str, Any]") -> bool:
+    """Return whether nobody tried before: no middleware, and not aiohttp itself, as it does once with some methods."""
+    session = names.get("self")
+    middlewares = names.get("middlewares") or get_own(session, "_middlewares") or ()
+    if not all(package(each) == "forbear" for each in middlewares):  # its error says if it has tried before
+        return False
+    is_first = names.get("retry_persistent_connection") is not False or names.get("method") in _SENT_ONCE
+    return is_first or get_own(session, "_retry_connection") is False
 
 
 def read_answered(look: Look, error: BaseException, info: object) -> None:

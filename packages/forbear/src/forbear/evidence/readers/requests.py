@@ -16,7 +16,9 @@ def read_kept(look: Look, error: BaseException, request: object) -> None:
 
 def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the request that a session or an adapter is sending."""
-    _add(look, names.get("request"))
+    request = names.get("request")
+    if id(request) != look.current:  # else an adapter goes on with what its session has
+        _add(look, request)
 
 
 def read_redirects(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
