@@ -1,12 +1,13 @@
-"""The service of Google's APIs that no table knows: RFC 9110, and what a method's path in its discovery document says.
+"""The service of Google's APIs that no table knows: RFC 9110, and what the discovery document says of a method.
 
 Gmail, Drive and Calendar have no protos. A POST creates, unless the caller chose the id; a DELETE removes one thing if
-its path ends with the name of it.
+its path ends with the name of it, or it has an `id`. A PUT or DELETE may do more: its description says so.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from forbear.core.check import is_mapping
@@ -14,29 +15,36 @@ from forbear.core.service import Judgement
 from forbear.core.verdict import Safety, Verdict
 from forbear.http import preconditions
 from forbear.http.request import READS, Request
-from forbear.services.rfc9110 import Rfc9110
+from forbear.services.rfc9110 import DELETE, Rfc9110
+from forbear.services.rpcs.rules import NO_RULE
 from forbear.tables.google_apis import ReadBody
 
 _NAME = "rfc9110"
 _IDS = ("drive.files.create", "calendar.events.insert")
 """The methods whose resource may have an `id` of the caller's; a second request with it finds 409."""
-_ONE = re.compile(r".*/\{\+?\w+\}")
+_ONE = re.compile(r".*/\{\+?\w+\}(?::\w+)?")
 _MANY = "its path does not end with the name of one resource"
+_ACTS = re.compile(
+    r"re-?generate[sd]|generates? an|are appended|new revision|server-assigned version|be automatically recreated"
+    r"|matching the URL|match an identifier|overlap|^Deletes? all (?!revisions)",
+    re.IGNORECASE,
+)
+"""Words of descriptions: a second PUT makes something new, or a second DELETE hits what came since."""
+_MORE = re.compile("(?:force|cascade|purge|recursive|permanent)=true")
 _LIMITED = b'ateLimitExceeded"'
 """The end of the reasons of a 403 that asks for fewer requests: rateLimitExceeded and userRateLimitExceeded."""
 
 
 class Discovered(Rfc9110):
-    """The service of one method of an API: its id ("drive.files.create"), and `verb` and `path` of its description."""
+    """The service of one method of an API: its id ("drive.files.create"), and its description in the document."""
 
-    __slots__ = ("method_id", "verb", "path")
+    __slots__ = ("method_id", "described")
 
     method_id: str | None
-    verb: str
-    path: str
+    described: Mapping[str, Any]
 
-    def __init__(self, method_id: str | None, verb: str = "", path: str = "") -> None:
-        self._set(method_id=method_id, verb=verb, path=path)
+    def __init__(self, method_id: str | None, described: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self._set(method_id=method_id, described=described)
 
     def classify(self, request: Request) -> Judgement:
         """Return the judgement on a request of the method."""
@@ -46,9 +54,10 @@ class Discovered(Rfc9110):
 
     def _judge(self, request: Request, known: Judgement) -> Judgement:
         query = preconditions.split(request.target)[1]
-        if known.unknown is not None or request.method in READS:
+        is_unruled = known.unknown == NO_RULE
+        if (known.unknown is not None and not is_unruled) or request.method in READS:
             return known
-        if self.verb == request.headers.get("x-http-method-override") == "GET":
+        if self.described.get("httpMethod") == request.headers.get("x-http-method-override") == "GET":
             return _READ  # its URL would be too long
         if preconditions.value(query, "upload_id") or "content-range" in request.headers:
             if request.headers.get("content-range", "").startswith("bytes */"):
@@ -58,9 +67,32 @@ class Discovered(Rfc9110):
             return _START
         if request.method == "POST" and self.method_id in _IDS and _has_id(request.body):
             return _WITH_ID
-        if request.method == "DELETE" and _ONE.fullmatch(self.path) is None:
-            return known.replace(safety=Safety.NEVER, repeatable=False, maybe_done=(), unknown=_MANY)
+        if request.method in ("PUT", "DELETE"):
+            why = self._find_harm(request.method)
+            if why is not None:
+                return known.replace(safety=Safety.NEVER, repeatable=False, maybe_done=(), unknown=why)
+            if is_unruled and request.method == "DELETE" and self._is_plain(query):
+                return DELETE
         return known
+
+    def _find_harm(self, method: str) -> str | None:
+        """Return why a PUT or DELETE is never repeated, by the description; None if nothing there says so."""
+        if method == "DELETE" and _ONE.fullmatch(self.described.get("path", "")) is None:
+            parameter = self._parameters.get("id", {})
+            if not parameter.get("required") or parameter.get("repeated"):
+                return _MANY
+        harm = _ACTS.search(self.described.get("description", ""))
+        return None if harm is None else f"its description has {harm[0]!r}"
+
+    @property
+    def _parameters(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.described.get("parameters", {})
+        return found
+
+    def _is_plain(self, query: str) -> bool:
+        """Return whether a DELETE has the etag, if there is one, and deletes no more than the resource."""
+        has_version = "etag" not in self._parameters or bool(preconditions.value(query, "etag"))
+        return (self.method_id or "").endswith(".delete") and has_version and _MORE.search(query) is None
 
     def verdict(
         self, judgement: Judgement, status: int, headers: Mapping[str, str], body: ReadBody = None
@@ -91,6 +123,6 @@ def _has_id(body: bytes | None) -> bool:
 def list_methods(document: Mapping[str, Any]) -> Iterator[Discovered]:
     """Yield the service of each method in a discovery document."""
     for method in document.get("methods", {}).values():
-        yield Discovered(method["id"], method["httpMethod"], method["path"])
+        yield Discovered(method["id"], method)
     for inner in document.get("resources", {}).values():
         yield from list_methods(inner)

@@ -26,7 +26,7 @@ _NAME = "rfc9110"
 _READ = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, mutation=False)
 # A 412 answers only a request with a precondition, which the caller's own first attempt may have broken.
 _PUT = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, maybe_done=(412,))
-_DELETE = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, maybe_done=(404, 410, 412))
+DELETE = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, maybe_done=(404, 410, 412))
 _NEVER = Judgement(_NAME, None, Safety.NEVER)
 _IF_MATCH = Judgement(
     _NAME, None, Safety.CONDITIONAL, conditions=("If-Match:",), met="If-Match:", repeatable=True, maybe_done=(412,)
@@ -68,7 +68,7 @@ class Rfc9110(Record):
         if verb in READS:
             return _READ
         if verb in IDEMPOTENT:
-            return _PUT if verb == "PUT" else _DELETE
+            return _PUT if verb == "PUT" else DELETE
         # A PATCH changes its target; a POST may create something elsewhere, and leave the target's version as it is.
         if verb == "PATCH":
             if preconditions.has_strong_tag(request.headers):
@@ -85,6 +85,8 @@ class Rfc9110(Record):
 
 _NOTIFIES = ("sendUpdates", "sendNotifications", "sendNotificationEmail")
 _SILENT = frozenset({"", "none", "false"})
+_ACCESS = re.compile(r"/calendar/v3/calendars/[^/]+/acl/.+")
+"""Rules of access to calendars: a PUT tells people of it by mail, unless it has `sendNotifications=false`."""
 # services/rpcs/rows.csv has their RPCs; /v0/ is Firebase Storage, whose paths end with names that users choose
 _ACTING = re.compile(r"/v[1-9]\w*/[^?]*:(?:collect|restore|startOAuthFlow|finishOAuthFlow)")
 
@@ -95,14 +97,17 @@ def _find_exception(request: Request) -> str | None:
     if request.method in READS:
         return "this GET acts, as its RPC does" if _ACTING.fullmatch(path) else None
     name = next((name for name in _NOTIFIES if not _SILENT.issuperset(preconditions.values(query, name))), None)
-    return None if name is None else f"with {name}= it would send its notifications twice"
+    if name is not None:
+        return f"with {name}= it would send its notifications twice"
+    is_silent = request.method != "PUT" or preconditions.value(query, "sendNotifications") == "false"
+    return None if is_silent or _ACCESS.fullmatch(path) is None else "without sendNotifications=false it sends mail twice"
 
 
 def _judge_as_rpc(request: Request) -> Judgement:
     """Return the judgement on a PUT or DELETE to an API of Google: that on its RPC, or by RFC 9110 for one without."""
     from forbear.services.rpcs import RpcJudgement, rules  # reads a long list
 
-    known = _PUT if request.method == "PUT" else _DELETE
+    known = _PUT if request.method == "PUT" else DELETE
     ruled = rules.judge_json(request.host, request.method, request.target)
     if ruled is None:
         return known

@@ -13,13 +13,15 @@ from typing import Any
 import httplib2  # type: ignore[import-untyped]
 import pytest
 from google.auth.exceptions import TransportError
-from googleapiclient import discovery
+from googleapiclient import discovery, discovery_cache
 from googleapiclient.errors import HttpError
 from googleapiclient.http import MediaIoBaseUpload
 
 import forbear
 from forbear.clients.discovery import DiscoveryPort, RetriedHttp, install
 from forbear.core.verdict import Kind
+from forbear.http.request import Request
+from forbear.services.discovery import list_methods
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.google import ANONYMOUS
@@ -128,6 +130,37 @@ def test_what_was_executed(rest: Server, services: dict[str, Any], name: str, fa
             assert report.reason is forbear.events.Reason.UNSAFE
             assert report.operation == name.partition(",")[0]
     assert len(rest.executed) == (2 if safe else 1)
+
+
+DESCRIBED = [
+    ("youtube", "v3", "youtube.playlists.delete", "/youtube/v3/playlists?id=p", True),
+    ("youtubeAnalytics", "v2", "youtubeAnalytics.groups.delete", "/v2/groups?id=g", False),  # its id is not required
+    ("people", "v1", "people.people.deleteContact", "/v1/people/c1:deleteContact", True),
+    ("calendar", "v3", "calendar.acl.update", "/calendar/v3/calendars/c/acl/r", False),
+    ("calendar", "v3", "calendar.acl.update", "/calendar/v3/calendars/c/acl/r?sendNotifications=true", False),
+    ("calendar", "v3", "calendar.acl.update", "/calendar/v3/calendars/c/acl/r?sendNotifications=false", True),
+    ("calendar", "v3", "calendar.acl.delete", "/calendar/v3/calendars/c/acl/r", True),
+    ("apigee", "v1", "apigee.organizations.developers.apps.update", "/v1/organizations/o/developers/d/apps/a", False),
+    ("tagmanager", "v2", "tagmanager.accounts.containers.environments.update", "/tagmanager/v2/accounts/a", True),
+    ("healthcare", "v1", "healthcare.projects.locations.datasets.fhirStores.fhir.update", "/v1/projects/p/x/y", False),
+    ("dlp", "v2", "dlp.projects.locations.tableDataProfiles.delete", "/v2/projects/p/tableDataProfiles/t", False),
+    ("compute", "v1", "compute.httpHealthChecks.delete", "/compute/v1/projects/p/global/httpHealthChecks/h", True),
+    ("firestore", "v1", "firestore.projects.databases.userCreds.delete", "/v1/projects/p/userCreds/u", True),
+    ("documentai", "v1", "documentai.projects.locations.schemas.delete", "/v1/projects/p/schemas/s?force=true", False),
+    ("eventarc", "v1", "eventarc.projects.locations.messageBuses.delete", "/v1/projects/p/messageBuses/b", False),
+    ("eventarc", "v1", "eventarc.projects.locations.messageBuses.delete", "/v1/p/messageBuses/b?etag=e", True),
+    ("logging", "v2", "logging.projects.logs.delete", "/v2/projects/p/logs/l", False),
+    ("tasks", "v1", "tasks.tasks.update", "/tasks/v1/lists/l/tasks/t", False),
+]
+
+
+@pytest.mark.parametrize(("api", "version", "method", "target", "safe"), DESCRIBED)
+def test_what_a_description_says(api: str, version: str, method: str, target: str, safe: bool) -> None:
+    """A DELETE of one thing is repeated, also where no RPC is known for it, and nothing that makes something new."""
+    document = json.loads(discovery_cache.get_static_doc(api, version))
+    judge = next(each for each in list_methods(document) if each.method_id == method)
+    host = document["rootUrl"].split("/")[2]
+    assert judge.classify(Request(judge.described["httpMethod"], host, target)).repeatable == safe
 
 
 @pytest.mark.parametrize("name", ["gmail.users.messages.send", "drive.files.list"])

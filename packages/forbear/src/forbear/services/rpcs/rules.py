@@ -167,7 +167,7 @@ def is_read_by_post(verb: str, definition: Definition) -> bool:
 def _refuse(rpc: _GoogleCall) -> Judgement:
     if rpc.definition is None:
         return forbid(rpc.name, "it is not in the list of Google's RPCs, and no client with its definition is loaded")
-    return forbid(rpc.name, _NO_RULE)
+    return forbid(rpc.name, NO_RULE)
 
 
 GOOGLE: Mapping[str, _Rule] = {
@@ -232,7 +232,7 @@ def judge_json(host: str, method: str, target: str) -> Judgement | None:
         found = [_judge_path(each, path, query) for each in names]
         if found:  # of several services the least safe one counts
             return min(found, key=lambda judgement: judgement.repeatable)
-    return forbid(f"{api}: {method}", _NO_RULE) if google.has_api(api) else None
+    return forbid(f"{api}: {method}", NO_RULE) if google.has_api(api) else None
 
 
 def _is_named_in_path(name: str) -> bool:
@@ -240,7 +240,7 @@ def _is_named_in_path(name: str) -> bool:
     return any(rule.kind == "create" and rule.fields[-1].endswith("name") for rule in google.find(name))
 
 
-_NO_RULE = "no rule for Google's APIs says that it may be"
+NO_RULE = "no rule for Google's APIs says that it may be"
 _OPERATION = "google.longrunning.Operations/DeleteOperation"
 _OLD = ("bigquery", "compute")
 """The APIs with RPCs that also answer on www.googleapis.com."""
@@ -272,7 +272,7 @@ def _judge_path(name: str, path: str, query: str) -> Judgement:
     """Return the judgement on an RPC whose request is a path and a query."""
     allowed = find_rules(name)
     if allowed is None:
-        return forbid(name, _NO_RULE)
+        return forbid(name, NO_RULE)
     resource = unquote(_VERSIONED.sub("", path, 1))
     pairs = [pair.partition("=") for pair in query.split("&")]
     given: dict[str, Any] = {_snake(key): unquote(value) for key, _, value in pairs if value not in ("", "false")}
