@@ -1,5 +1,7 @@
 """The rules for writes of Google's APIs, over protos made in code; the sheet for those who label; the list."""
 
+import csv
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,15 +47,15 @@ RPCS: dict[str, tuple[str, str, str, Sequence[FieldOf]]] = {
 """RPCs: their method and path of HTTP, their comment, and the fields of their request."""
 
 FOUND = {
-    "SearchThings": ["read"],
-    "StartThing": ["key~60"],
-    "CreateThing": ["create=thing_id"],
-    "CreateTopic": ["create=name"],
-    "DeleteThing": ["delete!force"],
-    "DeletePart": ["delete=name,etag"],
-    "UpdateThing": ["update"],
-    "UpdatePart": ["etag=update_mask,part.etag"],
-    "SetIamPolicy": ["policy=policy.etag"],
+    "SearchThings": ["r"],
+    "StartThing": ["k~60"],
+    "CreateThing": ["c=thing_id"],
+    "CreateTopic": ["c=name"],
+    "DeleteThing": ["d!force"],
+    "DeletePart": ["d=name,etag"],
+    "UpdateThing": ["u"],
+    "UpdatePart": ["e=update_mask,part.etag"],
+    "SetIamPolicy": ["p=policy.etag"],
 }
 
 
@@ -123,7 +125,42 @@ def test_the_list_is_read_as_it_was_written(compiled: Path, tmp_path: Path, monk
     head, packages, services = (tmp_path / "google.txt").read_text(encoding="utf-8").splitlines()
     assert head == "# googleapis 0123456789abcdef"
     assert packages == "google.made.v1 google.made.v1beta"
-    assert services.startswith(" Things GetThing SearchThings:read StartThing:key~60 ")
+    assert services.startswith(" Things GetThing SearchThings:r StartThing:k~60 ")
+
+
+def test_what_two_readers_call_safe_is_listed(compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Older versions are listed with it only if they look the same; a rule counts before a label."""
+    labels = tmp_path / "labels.csv"
+    named = "".join(f"google.made.v1.Things/{name},safe,safe,s,\n" for name in ("UpdateAll", "StopThing", "GetThing"))
+    labels.write_text(f"rpc,a,b,rule,why\n{named}google.made.v1.Things/DeleteSome,safe,safe,,it has a filter\n")
+    monkeypatch.setattr(google_list, "LABELS", labels)
+    other = Protos(compiled)
+    changed = other.rpcs["google.made.v1beta.Things/StopThing"]
+    other.rpcs[changed.name] = changed._replace(fields=())
+    packages = dict(zip(lines := list(google_list.write(other)), lines[1:], strict=False))
+    assert " GetThing " in packages["google.made.v1"]
+    assert "UpdateAll:s" in packages["google.made.v1"]
+    assert "UpdateAll:s" in packages["google.made.v1beta"]
+    assert "StopThing:s" in packages["google.made.v1"]
+    assert "StopThing" not in packages["google.made.v1beta"]
+    assert "DeleteSome" not in packages["google.made.v1"]
+
+
+ACTS = re.compile(r"(?:Cancel|Undelete|Rotate|Reset|Generate|Send|Run|Execute|Import|Export|Restore|Failover)(?![a-z])")
+
+
+def test_the_labels_of_what_no_rule_allows() -> None:
+    """Only what both call safe is listed, by the rule that stands there, and nothing that acts each time."""
+    with google_list.LABELS.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["rpc"] for row in rows] == sorted({row["rpc"] for row in rows})
+    for row in rows:
+        service, _, method = row["rpc"].partition("/")
+        is_safe = row["a"] == row["b"] == "safe"
+        assert is_safe == bool(row["rule"] or row["why"]), row
+        entry = f" {google._services().get(service, '')} "
+        assert (f" {method}:{row['rule']} " in entry) == bool(row["rule"]), row
+        assert not row["rule"] or ACTS.match(method) is None, row
 
 
 def _label(number: str, rpc: str, label: str, drawn_for: str = "read", half: str = "aside") -> dict[str, str]:

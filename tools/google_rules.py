@@ -31,6 +31,7 @@ _ACTS = re.compile(
 _DEPLOYED = re.compile(r"revision|terraform|^build_(?:config|id)|source_archive|^version_id")
 """Fields of a resource of which each update may build, deploy or record a new version."""
 _COMES_BACK = re.compile(r"re-?appear|re-?creat|comes? back|regenerat|new revision", re.IGNORECASE)
+_NO_ID = re.compile(r"output only|ignored otherwise", re.IGNORECASE)
 _NOT_BY_ID = re.compile(r"not (?:\w+ )*idempotent|\bverif", re.IGNORECASE)
 _MANY = frozenset({"filter", "query", "names", "parent", "ids", "all", "delete_all", "regex", "pattern", "purge"})
 _MORE = re.compile(r"force|cascad|purge|delete_\w+|children|content|recursive|permanent")
@@ -93,7 +94,8 @@ def _find_create(rpc: Rpc, methods: set[str], protos: Protos) -> Found | None:
     snake = to_snake(noun[1])
     for field in rpc.fields:
         stem = field.name.removesuffix("_id")
-        if field.type == "string" and not field.repeated and stem != field.name and _ends_with(snake, stem):
+        is_id = field.type == "string" and not field.repeated and _NO_ID.search(field.comment) is None
+        if is_id and stem != field.name and _ends_with(snake, stem):
             return Found("create", (field.name,))
     paths = [binding.path for binding in rpc.bindings if binding.method == "PUT"]
     named = [match[1] for path in paths for match in _VARIABLE.finditer(path)]

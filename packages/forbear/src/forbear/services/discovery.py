@@ -16,6 +16,7 @@ from forbear.core.verdict import Safety, Verdict
 from forbear.http import preconditions
 from forbear.http.request import READS, Request
 from forbear.services.rfc9110 import DELETE, Rfc9110
+from forbear.services.rpcs.google import is_one
 from forbear.services.rpcs.rules import NO_RULE
 from forbear.tables.google_apis import ReadBody
 
@@ -53,7 +54,7 @@ class Discovered(Rfc9110):
         return self._judge(request, super().classify(request)).replace(operation=self.method_id)
 
     def _judge(self, request: Request, known: Judgement) -> Judgement:
-        query = preconditions.split(request.target)[1]
+        path, query = preconditions.split(request.target)
         is_unruled = known.unknown == NO_RULE
         if (known.unknown is not None and not is_unruled) or request.method in READS:
             return known
@@ -71,7 +72,7 @@ class Discovered(Rfc9110):
             why = self._find_harm(request.method)
             if why is not None:
                 return known.replace(safety=Safety.NEVER, repeatable=False, maybe_done=(), unknown=why)
-            if is_unruled and request.method == "DELETE" and self._is_plain(query):
+            if is_unruled and request.method == "DELETE" and is_one(path[1:]) and self._is_plain(query):
                 return DELETE
         return known
 

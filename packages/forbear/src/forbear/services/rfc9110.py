@@ -87,6 +87,7 @@ _NOTIFIES = ("sendUpdates", "sendNotifications", "sendNotificationEmail")
 _SILENT = frozenset({"", "none", "false"})
 _ACCESS = re.compile(r"/calendar/v3/calendars/[^/]+/acl/.+")
 """Rules of access to calendars: a PUT tells people of it by mail, unless it has `sendNotifications=false`."""
+_MAILS = "without sendNotifications=false it would send mail twice"
 # services/rpcs/rows.csv has their RPCs; /v0/ is Firebase Storage, whose paths end with names that users choose
 _ACTING = re.compile(r"/v[1-9]\w*/[^?]*:(?:collect|restore|startOAuthFlow|finishOAuthFlow)")
 
@@ -100,7 +101,7 @@ def _find_exception(request: Request) -> str | None:
     if name is not None:
         return f"with {name}= it would send its notifications twice"
     is_silent = request.method != "PUT" or preconditions.value(query, "sendNotifications") == "false"
-    return None if is_silent or _ACCESS.fullmatch(path) is None else "without sendNotifications=false it sends mail twice"
+    return None if is_silent or _ACCESS.fullmatch(path) is None else _MAILS
 
 
 def _judge_as_rpc(request: Request) -> Judgement:

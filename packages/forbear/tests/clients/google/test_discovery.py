@@ -149,6 +149,7 @@ DESCRIBED = [
     ("documentai", "v1", "documentai.projects.locations.schemas.delete", "/v1/projects/p/schemas/s?force=true", False),
     ("eventarc", "v1", "eventarc.projects.locations.messageBuses.delete", "/v1/projects/p/messageBuses/b", False),
     ("eventarc", "v1", "eventarc.projects.locations.messageBuses.delete", "/v1/p/messageBuses/b?etag=e", True),
+    ("firestore", "v1", "firestore.projects.databases.userCreds.delete", "/v1/projects/-/userCreds/u", False),
     ("logging", "v2", "logging.projects.logs.delete", "/v2/projects/p/logs/l", False),
     ("tasks", "v1", "tasks.tasks.update", "/tasks/v1/lists/l/tasks/t", False),
 ]
@@ -157,7 +158,7 @@ DESCRIBED = [
 @pytest.mark.parametrize(("api", "version", "method", "target", "safe"), DESCRIBED)
 def test_what_a_description_says(api: str, version: str, method: str, target: str, safe: bool) -> None:
     """A DELETE of one thing is repeated, also where no RPC is known for it, and nothing that makes something new."""
-    document = json.loads(discovery_cache.get_static_doc(api, version))
+    document = json.loads(discovery_cache.get_static_doc(api, version) or "")
     judge = next(each for each in list_methods(document) if each.method_id == method)
     host = document["rootUrl"].split("/")[2]
     assert judge.classify(Request(judge.described["httpMethod"], host, target)).repeatable == safe

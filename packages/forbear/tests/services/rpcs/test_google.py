@@ -12,6 +12,9 @@ from forbear.services.rpcs import RpcJudgement, google, rules
 from forbear_testkit.clients.google import protos
 
 NAME = "projects/p/things/t"
+ALREADY = (codes.NUMBERS["ALREADY_EXISTS"], codes.FAILED_PRECONDITION)
+MASK = {"update_mask": {"paths": ["labels"]}}
+AUTHORITY = "google.cloud.security.privateca.v1.CertificateAuthorityService"
 
 
 @pytest.mark.parametrize(
@@ -29,6 +32,7 @@ NAME = "projects/p/things/t"
         ("delete", {"name": "projects/-/things/t"}, False),
         ("delete", {"name": "projects/p/things/*"}, False),
         ("delete", {"name": "projects/p/things/"}, False),
+        ("delete", {"name": "projects/p/things/t/revisions/latest"}, False),
         ("delete!force", {"name": NAME, "force": False}, True),
         ("delete!force", {"name": NAME, "force": True}, False),
         ("delete=name,etag", {"name": NAME}, False),
@@ -40,6 +44,7 @@ NAME = "projects/p/things/t"
         ("update", {}, False),
         ("etag=update_mask,thing.etag", {"update_mask": {"paths": ["labels"]}}, False),
         ("etag=update_mask,thing.etag", {"update_mask": {"paths": ["labels"]}, "thing": {"etag": b"x"}}, True),
+        ("g", {}, True),
         ("read!transaction", {}, True),
         ("read!transaction", {"transaction": b"x"}, False),
     ],
@@ -54,7 +59,9 @@ def test_what_a_rule_allows(text: str, message: dict[str, Any], allowed: bool) -
     ("text", "condition", "proof", "known_for", "words"),
     [
         ("key", "request_id", "key", 300, "request_id"),
-        ("key~60", "request_id", "key", 3600, "request_id"),
+        ("k~60", "request_id", "key", 3600, "request_id"),
+        ("create=task.name~60", "task.name", "absent", 3600, "task.name"),
+        ("s", None, None, None, ""),
         ("create=thing_id", "thing_id", "absent", None, "thing_id"),
         ("delete!force", None, None, None, "name of one resource and no force"),
         ("delete=name,etag", "etag", "version", None, "name of one resource and etag"),
@@ -119,6 +126,16 @@ def test_every_rule_of_the_list_can_be_read() -> None:
             (codes.NUMBERS["ALREADY_EXISTS"],),
         ),
         ("google.cloud.tasks.v2.CloudTasks/CreateTask", {"task": {}}, False, ()),
+        ("google.cloud.tasks.v2.CloudTasks/PauseQueue", {"name": NAME}, True, ALREADY),
+        ("google.cloud.tasks.v2.CloudTasks/PurgeQueue", {"name": NAME}, False, ()),
+        ("google.container.v1.ClusterManager/SetAddonsConfig", {}, True, ALREADY),
+        ("google.container.v1.ClusterManager/SetMasterAuth", {}, False, ()),
+        ("google.container.v1.ClusterManager/UpdateCluster", {"update": {}}, False, ()),
+        ("google.cloud.compute.v1.ZoneOperations/Wait", {}, True, ()),
+        ("google.appengine.v1.Services/UpdateService", MASK, True, ()),
+        ("google.appengine.v1.Services/UpdateService", {**MASK, "migrate_traffic": True}, False, ()),
+        ("google.monitoring.v3.AlertPolicyService/UpdateAlertPolicy", MASK, False, ()),
+        (f"{AUTHORITY}/CreateCertificate", {"certificate_id": "c"}, False, ()),
         ("google.cloud.bigquery.v2.JobService/Query", {"query_request": {"query": "INSERT"}}, False, ()),
         ("google.firestore.v1.Firestore/RunQuery", {"new_transaction": {"read_write": {}}}, False, ()),
         ("google.firestore.v1.Firestore/RunQuery", {"structured_query": {}}, True, ()),

@@ -110,7 +110,7 @@ def test_a_parameter_that_notifies(value: str, repeatable: bool) -> None:
         ("google.logging.v2.LoggingServiceV2/DeleteLog", False),
         ("google.bigtable.v2.Bigtable/ReadRows", True),
         ("google.longrunning.Operations/GetOperation", True),
-        ("google.longrunning.Operations/WaitOperation", False),
+        ("google.longrunning.Operations/CancelOperation", False),
     ],
 )
 def test_rpcs_by_name(name: str, repeatable: bool) -> None:

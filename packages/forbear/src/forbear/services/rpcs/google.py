@@ -1,17 +1,19 @@
 """The list of the RPCs of Google's APIs that may be executed twice, by the rules of docs/google.md.
 
-`tools/google_rules.py` has the rules, over the protos with their comments; a sample of what they allow was labelled by
-hand. The list, google.txt, is written from one commit of the protos, which its first line names. So an RPC that came
-later is in no rule's sample, and in no list.
+`tools/google_rules.py` has the rules, over the protos with their comments; readers looked at all writes they allow.
+What no rule allows was labelled by two readers, and is listed if both call it safe (docs/google_labels.csv). The list,
+google.txt, is written from one commit of the protos, which its first line names. An RPC that came later is not in it.
 
 A line with packages is followed by their services, each with its RPCs. An RPC has its rules after colons; one without
-is a read by GET. A rule is its kind, and `=` before the fields that must be set, which are left out if they are usual:
+is a read by GET. A rule is the first letter of its kind, and `=` before the fields that must be set, which are left out
+if they are usual:
 
 - `key`: the server does not execute a second request with this request_id. `~60` is the span in minutes.
 - `create`: the caller chose the id in the field.
 - `delete`: one resource, that of the field. With `etag` or `uid`, only if that is set.
 - `update`, and `etag`: the mask, and for the latter the etag, too.
 - `read`: a read by POST.
+- `view`, `set` and `gone`: what two readers call safe: it reads, it sets what the request has, or it removes that.
 
 Fields after `!` must not be true or hold anything: `force` would delete children, too.
 """
@@ -28,7 +30,7 @@ from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.grpc import codes
 from forbear.grpc.call import field
-from forbear.services.rpcs import NAME, RpcJudgement, allow_read, forbid
+from forbear.services.rpcs import NAME, RpcJudgement, allow_read, allow_write, forbid
 
 FILE = Path(__file__).with_name("google.txt")
 _ROWS = Path(__file__).with_name("rows.csv")
@@ -40,6 +42,8 @@ GUARDS = ("etag", "uid")
 """The fields that keep a delete from another resource of the same name."""
 _UNKNOWN_SPAN = 300.0
 _PROOFS = {"key": "key", "create": "absent", "delete": "version", "etag": "version"}
+_KINDS = {kind[0]: kind for kind in ("key", "create", "delete", "update", "etag", "read", "view", "set", "gone")}
+"""The kinds by their letters in the list; rows have the whole word."""
 _REASONS = {
     "get": "its HTTP binding is GET",
     "read": "a verb of reading, and its request holds no statement, session or transaction",
@@ -47,14 +51,19 @@ _REASONS = {
     "create": "a second one finds that the {0} exists (AIP-133)",
     "delete": "a second one does not find the resource (AIP-135)",
     "update": "it sets the fields of the mask to the values in the request (AIP-134)",
-    "etag": "it sets the fields of the mask, and {0} does not fit any more after that (AIP-154)",
+    "etag": "it changes the resource whose version is {0}, which does not fit any more after that (AIP-154)",
+    "view": "it changes nothing, by two readers of its comment",
+    "set": "a second one sets what is set already, by two readers of its comment",
+    "gone": "a second one finds nothing to remove, by two readers of its comment",
 }
-_NOT_FOUND, _ALREADY_EXISTS = codes.NOT_FOUND, codes.NUMBERS["ALREADY_EXISTS"]
+_NOT_FOUND, _ALREADY_EXISTS, _NOT_NOW = codes.NOT_FOUND, codes.NUMBERS["ALREADY_EXISTS"], codes.FAILED_PRECONDITION
 _DONE = {
     "key": (_NOT_FOUND, _ALREADY_EXISTS),
     "create": (_ALREADY_EXISTS,),
     "delete": (_NOT_FOUND,),
-    "etag": (codes.ABORTED, codes.FAILED_PRECONDITION),
+    "etag": (codes.ABORTED, _NOT_NOW),
+    "set": (_ALREADY_EXISTS, _NOT_NOW),
+    "gone": (_NOT_FOUND, _NOT_NOW),
 }
 
 
@@ -69,7 +78,7 @@ class RpcRule(NamedTuple):
     @property
     def is_read(self) -> bool:
         """True for a rule that calls an RPC a read, whatever its request has."""
-        return self.kind in ("get", "read")
+        return self.kind in ("get", "read", "view")
 
     @property
     def condition(self) -> str | None:
@@ -85,8 +94,8 @@ class RpcRule(NamedTuple):
 
     @property
     def known_for(self) -> float | None:
-        """The seconds for which the server knows the key, at least; None for other rules."""
-        return (self.span or _UNKNOWN_SPAN) if self.kind == "key" else None
+        """The seconds for which the server knows the key or the name, at least; None for other rules."""
+        return self.span or (_UNKNOWN_SPAN if self.kind == "key" else None)
 
     @property
     def text(self) -> str:
@@ -108,7 +117,7 @@ class RpcRule(NamedTuple):
         """Return whether a request may be executed twice, by this rule."""
         if not self.fields and not self.unset:
             return True
-        is_met = _is_one if self.kind == "delete" else _is_set
+        is_met = is_one if self.kind == "delete" else _is_set
         try:
             for name in self.unset:
                 if field(message, name):
@@ -121,12 +130,12 @@ class RpcRule(NamedTuple):
         return True
 
 
-def _is_one(name: object) -> bool:
-    """Return whether a name is that of one resource: no segment is empty, a wildcard or the `-` for all parents."""
+def is_one(name: object) -> bool:
+    """Return whether a name is that of one resource: no segment is empty, a wildcard, `-` or `latest`."""
     return type(name) is str and _NOT_ONE.isdisjoint(name.split("/"))
 
 
-_NOT_ONE = frozenset({"", "-", "*", "**"})
+_NOT_ONE = frozenset({"", "-", "*", "**", "latest"})
 
 
 def _is_set(value: Any) -> bool:
@@ -163,7 +172,8 @@ def _read_rule(text: str) -> RpcRule:
     match = _RULE.fullmatch(text)
     if match is None:
         raise ValueError(f"google.txt: {text!r} is no rule")
-    kind, fields, unset, span = match.groups()
+    letter, fields, unset, span = match.groups()
+    kind = _KINDS.get(letter, letter)
     named = USUAL.get(kind, ()) if fields is None else tuple(fields.split(","))
     return RpcRule(kind, named, tuple(unset.split(",")) if unset else (), 60 * int(span or 0))
 
@@ -286,6 +296,8 @@ def _compile(name: str, listed: tuple[RpcRule, ...], why: str | None = None) -> 
     allowed = [
         allow_read(name, reason)
         if rule.is_read
+        else allow_write(name, reason, rule.maybe_done)
+        if rule.kind in ("set", "gone")
         else others.replace(
             why=reason,
             proof=rule.proof,
