@@ -1,6 +1,5 @@
 """Rules about the project as a whole that no linter knows."""
 
-import ast
 import re
 import statistics
 import subprocess
@@ -98,6 +97,7 @@ SERVICES = {"find", "find_rpc", "Rfc9110", *registry.names()}
 IMPORT = re.compile(
     r"^ *(?:import (forbear\.[\w.]+)|from (forbear(?:\.[\w.]+)?) import (\([^)]*\)|[^#\n]*))", re.MULTILINE
 )
+ANY_IMPORT = re.compile(r"^ *(?:import ([\w.]+)|from ([\w.]+) import (\([^)]*\)|[^#\n]*))", re.MULTILINE)
 
 
 def by_a_door(module: str, name: str) -> bool:
@@ -186,11 +186,8 @@ def importers() -> Counter[str]:
     modules, counts = sources(), Counter[str]()
     for module, path in modules.items():
         names = set[str]()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                names |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        for whole, source, imported in ANY_IMPORT.findall(path.read_text(encoding="utf-8")):
+            names |= {whole or source, *(f"{source}.{name}" for name in re.findall(r"(\w+)(?: as \w+)?", imported))}
         counts.update(names & modules.keys() - {module})
     return counts
 
