@@ -19,6 +19,21 @@ class Closed(TokenBucket):
         return False
 
 
+class ClosedAtFirst(TokenBucket):
+    """A rule that admits each first attempt but the very first."""
+
+    __slots__ = ()
+
+    def start(self) -> list[int]:
+        """Return the counters of a bucket, then the number of first attempts."""
+        return [*super().start(), 0]
+
+    def admit(self, state: list[int], now: float, u: float) -> bool:
+        """Return whether another attempt came before."""
+        state[-1] += 1
+        return state[-1] > 1
+
+
 class Noting(TokenBucket):
     """A bucket that notes each call of its methods, and the number of attempts that are under way after it."""
 

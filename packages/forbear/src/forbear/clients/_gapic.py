@@ -93,11 +93,11 @@ def _paths(transport: object) -> dict[str, str]:
     return {}
 
 
-def fill_key(method: str, message: Any, client: object) -> tuple[Any, AutomaticKey | None]:
+def fill_key(method: str, message: Any, scope: object) -> tuple[Any, AutomaticKey | None]:
     """Return a copy of a request with a new key in its empty `request_id`, and the key.
 
     The request as it is, and None, if it has one, or if nothing promises that a second request with it is not executed.
-    All attempts of the runs around send the same key; `client` stands for what an equal request must come from. Raises
+    All attempts of the runs around send the same key, if the request is equal and `scope` the same object. Raises
     RepeatRefused if the call may be one of an earlier attempt, but cannot have its key; a report stops the runs around.
     """
     name = method.removeprefix("/")
@@ -117,7 +117,7 @@ def fill_key(method: str, message: Any, client: object) -> tuple[Any, AutomaticK
         return message, None
     content = blake2b(raw.SerializeToString(deterministic=True)).digest() if is_used[0] else None
     try:
-        key = automatic_key(name, (client, content), span)
+        key = automatic_key(name, (scope, content), span)
     except RepeatRefused as error:
         runtime = current_runtime()
         leave_in_doubt(error, name, str(error), runtime, runtime.monotonic())

@@ -51,7 +51,7 @@ _answered: ContextVar[bool] = ContextVar("forbear_answered", default=False)
 
 
 class _Connection:
-    """The base of connections that send a request once: httplib2 sends it again in secret on one that broke."""
+    """The base of connections that send a request once: httplib2 sends it again in secret if one breaks."""
 
     sock: Any
 

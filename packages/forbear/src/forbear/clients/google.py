@@ -147,9 +147,7 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
         if not args:
             return self._rpc.begin(awaits=awaits), None, args
         message, key = fill_key(self._rpc.method, args[0], self) if self._fills else (args[0], None)
-        call = self._rpc.begin(None, message, awaits=awaits)
-        call.key = key
-        return call, message, (message, *args[1:])
+        return self._rpc.begin(None, message, awaits=awaits, key=key), message, (message, *args[1:])
 
     def with_timeout(self, timeout: float | None) -> Self:
         limits = self._rpc.policy.limits
@@ -178,12 +176,14 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
         )
         return self._with(backoff=backoff)
 
-    def __reduce__(self) -> tuple[type[Self], tuple[Rpc]]:
-        return type(self), (self._rpc,)  # Google's default predicate cannot be pickled
+    def __reduce__(self) -> "tuple[Callable[..., Self], tuple[Rpc]]":
+        # Google's default predicate cannot be pickled, nor can the stubs of a channel
+        return functools.partial(type(self), fills=self._fills), (self._rpc,)
 
     def _with(self, **changes: Any) -> Self:
         rpc = self._rpc
-        return type(self)(Rpc(rpc.method, rpc.policy.replace(**changes), vouch=rpc.vouch, option=rpc.option))
+        changed = Rpc(rpc.method, rpc.policy.replace(**changes), vouch=rpc.vouch, option=rpc.option)
+        return type(self)(changed, fills=self._fills, stubs=self._stubs)
 
 
 class Retry(_ForRpc, api_retry.Retry):

@@ -64,6 +64,7 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     "sdk:call": {("_make_api_call",): ("botocore.client", "aiobotocore.client")},
     "sdk:loop": {("_send_request",): ("botocore.endpoint", "aiobotocore.endpoint")},
     "sdk:link": {("send",): ("botocore.httpsession", "aiobotocore.httpsession")},
+    "sdk:throttled": {("_throttled",): ("forbear.run.spending",)},
     "redis:command": {
         ("execute_command", "immediate_execute_command", "_execute_command"): (*_REDIS, *_CLUSTERS),
     },

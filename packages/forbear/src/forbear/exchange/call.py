@@ -4,7 +4,6 @@ After each failure, the loop that repeats the call passes a judgement on the cal
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 from forbear.core.attempt import Details, RequestIds
@@ -44,7 +43,7 @@ FORBIDDEN = "may have been executed, and the policy then forbids a repeat (repea
 
 
 class Start:
-    """The moment before the first attempt, which is all that a request needs if it succeeds at once."""
+    """The moment before the first attempt. A request that succeeds at once needs nothing else."""
 
     __slots__ = ("awaits", "reports", "runtime", "time")
 
@@ -74,13 +73,25 @@ class RetriedCall:
 
     def begin(self, operation: Callable[[], str | None], subject: "Subject | None") -> None:
         """Count the first attempt in the policy's budget; raise Throttled, with a report, if the budget refuses it."""
-        if self.spending is not None:
+        if self.spending is None:
+            return
+        try:
             admit(self.spending, self.start.runtime, lambda: self.begin_run(operation(), subject))
+        except BaseException:
+            self.take_back()
+            raise
 
     def enter(self, describe: "Callable[..., Described]", *parts: Any) -> None:
         """Enter the call in the ledgers of the runs around it, before it is sent, if `is_used[0]` is true."""
         self.entry = Entry(judge_described, describe, *parts)
         self.start.reports = enter(self.entry)
+
+    def take_back(self) -> None:
+        """Note that the call was certainly not executed: its entry goes, and its key is free for another one."""
+        if self.entry is not None:
+            self.entry.take_back()
+        if self.key is not None:
+            self.key.take_back()
 
     def end(self) -> None:
         """Count the end of an attempt that was cancelled; do nothing if its end was counted already."""
@@ -146,9 +157,7 @@ class RetriedCall:
         failure.until, failure.billed = until, verdict.kind is not Kind.NOT_EXECUTED and judgement.may_cost(code)
         grant = run.after(failure)
         if self.entry is not None and not run.in_doubt and (refused or verdict.kind is Kind.NOT_EXECUTED):
-            self.entry.take_back()
-            if self.key is not None:
-                self.key.take_back()
+            self.take_back()
         return grant
 
     def leave_in_doubt(self, error: BaseException, judgement: Judgement, subject: "Subject | None" = None) -> None:
@@ -282,15 +291,9 @@ def judge_described(
 
 def is_small(message: Any) -> bool:
     """Return whether a request is known to be no larger than 64 KiB, or its size cannot be told quickly."""
-    size = len(message) if isinstance(message, str | bytes) else getattr(message, "ByteSize", int)()
-    return bool(size <= MOST_BODY)
-
-
-@lru_cache(1000)
-def changes_nothing(rpc: Any) -> bool:
-    """Return whether an `Rpc` may be executed twice whatever its message is, and leads to no conflict then."""
-    table = rpc.judge(None, by_table=True)
-    return bool(table.repeatable and table.met is None and not table.maybe_done)
+    if isinstance(message, str | bytes):
+        return len(message) <= MOST_BODY
+    return not hasattr(message, "ByteSize") or bool(message.ByteSize() <= MOST_BODY)
 
 
 def describe_rpc(rpc: Any, message: object) -> "Described":

@@ -7,6 +7,7 @@ its code.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import cached_property
 
 from forbear.core.report import text_of
 from forbear.core.service import Judgement
@@ -15,7 +16,6 @@ from forbear.exchange.call import (
     RetriedCall,
     Start,
     apply_rules,
-    changes_nothing,
     check_word,
     describe_rpc,
     is_only_of_user,
@@ -45,6 +45,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.grpc.call import RpcService
     from forbear.run.grant import Grant
+    from forbear.run.key_uses import AutomaticKey
 
 BEGUN = "the responses had begun to arrive, and would arrive again"
 
@@ -66,7 +67,7 @@ class Rpc:
     default `safe="/package.Service/Method"`.
     """
 
-    __slots__ = ("method", "policy", "service", "vouch", "option")
+    __slots__ = ("method", "policy", "service", "vouch", "option", "__dict__")
 
     def __init__(
         self,
@@ -98,19 +99,34 @@ class Rpc:
         self.vouch = vouch
         self.option = f'safe="/{method.removeprefix("/")}"' if option is None else option
 
-    def begin(self, timeout: float | None = None, message: object = None, *, awaits: bool = False) -> RetriedCall:
+    @cached_property
+    def changes_nothing(self) -> bool:
+        """True if the RPC may be executed twice whatever its message is, and leads to no conflict then."""
+        table = self.judge(None, by_table=True)
+        return table.repeatable and table.met is None and not table.maybe_done
+
+    def begin(
+        self,
+        timeout: float | None = None,
+        message: object = None,
+        *,
+        awaits: bool = False,
+        key: "AutomaticKey | None" = None,
+    ) -> RetriedCall:
         """Return the state of a new call with `message`, whose first attempt the caller makes now.
 
         `timeout` is the caller's limit for all attempts, in seconds. It replaces the policy's timeout only if it is
-        positive and shorter. `awaits` is true if the caller's loop is async. Raises Throttled if the budget refuses.
+        positive and shorter. `awaits` is true if the caller's loop is async. `key` is the one that the adapter has put
+        into `message`, None without one. Raises Throttled if the budget refuses.
         """
         policy = self.policy
         if timeout is not None and timeout > 0:
             policy = limit_timeout(policy, timeout)
         call = RetriedCall(policy, Start(awaits=awaits))
+        call.key = key
         if policy.budget is not None:
             call.begin(lambda: self.judge(None).operation, RpcSubject(self.method.removeprefix("/"), None))
-        if is_used[0] and not changes_nothing(self):
+        if is_used[0] and not self.changes_nothing:
             call.enter(describe_rpc, self, message if not is_once(message) and is_small(message) else None)
         return call
 

@@ -112,6 +112,9 @@ def settle_call(
         found, failure = send(look), None
     except Exception as failed:
         found, failure = None, failed
+    except BaseException as interrupt:  # an earlier attempt of the call may have worked, and a run around must know
+        rpc.cut_off(retried, interrupt, message)
+        raise
     return look.settle(retried, error, found, failure)
 
 
@@ -126,6 +129,9 @@ async def asettle_call(
         found, failure = await send(look), None
     except Exception as failed:
         found, failure = None, failed
+    except BaseException as interrupt:  # an earlier attempt of the call may have worked, and a run around must know
+        rpc.cut_off(retried, interrupt, message)
+        raise
     return look.settle(retried, error, found, failure)
 
 

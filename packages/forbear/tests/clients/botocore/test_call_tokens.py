@@ -15,6 +15,7 @@ from forbear.testing import virtual_time
 from forbear_testkit.clients import aws
 from forbear_testkit.clients.aws import LOST
 from forbear_testkit.clients.wire import Answer, Wire
+from forbear_testkit.run.budgets import ClosedAtFirst
 from forbear_testkit.services.aws import operation
 
 OUTER = forbear.retry(on=forbear.transient, attempts=3, timeout=60, retry_exhausted=True)
@@ -273,3 +274,14 @@ def test_a_token_counts_from_its_first_use(time: Any, later: int, requests: int)
         with suppress(ConnectionClosedError):
             forbear.retry(on=forbear.transient, attempts=2, timeout=500, retry_exhausted=True).call(work)
         assert len(server.seen) == requests
+
+
+def test_a_refused_first_attempt_has_used_no_token() -> None:
+    """What the budget refused was not sent: the next attempt of the function may ask for something else."""
+    names = iter(["a", "b"])
+    policy = forbear.retry(on=forbear.Throttled, attempts=2, retry_exhausted=True)
+    with Wire(made()) as server:
+        budget = forbear.budgets.Budget(ClosedAtFirst(10))
+        client = install(aws.client("secretsmanager", server.url), attempts=1, budget=budget)
+        policy.call(lambda: client.create_secret(Name=next(names), SecretString="x"))
+    assert [json.loads(seen.body)["Name"] for seen in server.seen] == ["b"]

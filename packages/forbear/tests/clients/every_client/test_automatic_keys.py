@@ -17,6 +17,7 @@ from forbear.run.keys import RepeatRefused
 from forbear.run.open_runs import run_keys
 from forbear.testing import virtual_time
 from forbear_testkit.clients.wire import Answer, Seen, Wire, reply
+from forbear_testkit.run.budgets import ClosedAtFirst
 
 LOST, OK = Answer(end="close"), reply(200, b"{}")
 POLICY = forbear.retry(on=Exception, attempts=2, timeout=None, retry_exhausted=True)
@@ -37,10 +38,10 @@ class Broken(Exception):
     """The error of a function."""
 
 
-def options(wire: Wire, *, hours: float | None = None, add: bool = True) -> dict[str, Any]:
+def options(wire: Wire, *, hours: float | None = None, add: bool = True, **more: Any) -> dict[str, Any]:
     """Return the options of an adapter that makes one attempt, and adds keys for the server."""
     key = forbear.IdempotencyKey("Idempotency-Key", hours=hours, add=add)
-    return {"attempts": 1, "apis": [forbear.Api(wire.url, key=key)]}
+    return {"attempts": 1, "apis": [forbear.Api(wire.url, key=key)], **more}
 
 
 def with_httpx(wire: Wire, **more: Any) -> Post:
@@ -251,3 +252,15 @@ def test_k10_one_key_for_two_requests() -> None:
         with pytest.raises(RepeatRefused, match="the same key with another request"):
             POLICY.call(charge_all, "order-4711")
         assert len(wire.seen) == 1
+
+
+@pytest.mark.parametrize("make", [with_httpx, with_requests])
+@pytest.mark.parametrize("add", [True, False], ids=["added", "the caller's"])
+def test_a_refused_first_attempt_has_used_no_key(make: Callable[..., Post], add: bool) -> None:
+    """What the budget refused was not sent: the next attempt of the function may ask for something else."""
+    bodies = iter(["a", "b"])
+    with Wire(OK) as wire, virtual_time():
+        post = make(wire, add=add, budget=forbear.budgets.Budget(ClosedAtFirst(10)))
+        headers = {} if add else {"Idempotency-Key": "0123456789abcdef"}
+        POLICY(lambda: post(next(bodies), headers=headers))()
+    assert [seen.body for seen in wire.seen] == [b"b"]

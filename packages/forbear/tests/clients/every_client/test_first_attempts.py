@@ -30,7 +30,7 @@ from forbear.testing import virtual_time
 from forbear_testkit.clients.downloads import LEFT_BEFORE_ITS_END
 from forbear_testkit.clients.others import EVERY
 from forbear_testkit.clients.wire import Answer, Wire, reply
-from forbear_testkit.run.budgets import ONCE, TWICE, Closed, Noted, counted
+from forbear_testkit.run.budgets import ONCE, TWICE, Closed, ClosedAtFirst, Noted, counted
 
 AT_ONCE = rfc9110.policy.with_backoff(Constant(0))
 WHOLE = b"0123456789" * 10
@@ -54,6 +54,22 @@ def test_nothing_is_sent_without_leave(flavour: Any, method: str) -> None:
     assert result.report.resource == f"{wire.url}/x"
     assert [type(event) for event in events] == [Failed, GaveUp]
     assert len(result.notes) == 1
+
+
+@EVERY
+def test_a_function_around_may_try_again(flavour: Any) -> None:
+    """What was refused was not sent, so that a function around a POST is called again."""
+    transport = flavour.transport(AT_ONCE.with_budget(Budget(ClosedAtFirst(10))))
+
+    @forbear.retry(on=Throttled, attempts=2, retry_exhausted=True, backoff=Constant(0))
+    def post(url: str) -> None:
+        result = flavour.call(transport, "POST", url)
+        if result.error is not None:
+            raise result.error
+
+    with Wire(reply(200)) as wire:
+        post(wire.url + "/x")
+        assert len(wire.seen) == 1
 
 
 @EVERY

@@ -109,15 +109,22 @@ def test_what_was_not_executed_is_not_unknown(cloud: Cloud) -> None:
     assert len(sent) == 2
 
 
-def test_an_attempt_that_was_cut_off_is_unknown() -> None:
-    """The attempt timeout of an async function cancels the request, which was executed."""
+@pytest.mark.parametrize(
+    ("slow", "methods"),
+    [(1, ["POST", "POST", "GET"]), (3, ["POST", "POST", "GET", "POST", "GET"])],
+    ids=["the request", "the read"],
+)
+def test_an_attempt_that_was_cut_off_is_unknown(slow: int, methods: list[str]) -> None:
+    """The attempt timeout of an async function cancels the request, which was executed, or the read after it."""
     sent: list[str] = []
     digest = b64encode(md5(b"x", usedforsecurity=False).digest()).decode()
 
     async def answer(request: httpx.Request) -> httpx.Response:
         sent.append(request.method)
-        if len(sent) == 1:
+        if len(sent) == slow:
             await current.get().asleep(100)  # there is no socket: in virtual time, I/O takes no time
+        if slow == 3 and len(sent) == 1:
+            return httpx.Response(503)
         resource = {"size": "1", "md5Hash": digest}
         return httpx.Response(200, json=resource) if request.method == "GET" else httpx.Response(412, json={})
 
@@ -129,7 +136,7 @@ def test_an_attempt_that_was_cut_off_is_unknown() -> None:
 
     with virtual_time(), asyncio.Runner() as runner:
         response = runner.run(send(), context=copy_context())
-    assert (response.status_code, sent) == (200, ["POST", "POST", "GET"])
+    assert (response.status_code, sent) == (200, methods)
 
 
 def test_a_middleware_around_may_repeat_the_request(cloud: Cloud) -> None:

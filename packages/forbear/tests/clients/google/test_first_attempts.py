@@ -21,7 +21,7 @@ from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.google.intercepted import KINDS, SAFE, UNAVAILABLE, acall, call
 from forbear_testkit.clients.google.rpc_server import Server, running
-from forbear_testkit.run.budgets import ONCE, TWICE, Closed, Noted, counted
+from forbear_testkit.run.budgets import ONCE, TWICE, Closed, ClosedAtFirst, Noted, counted
 
 AT_ONCE = rfc9110.policy.with_backoff(Constant(0)).with_attempts(3)
 SAFE_POLICY = cloud_storage.policy.with_backoff(Constant(0))
@@ -71,6 +71,15 @@ def test_nothing_is_sent_without_leave(server: Server, send: Send, name: str, on
     assert (given_up.reason, given_up.method, given_up.count) == (Reason.BUDGET, f"t.T/{name}", 1)
     assert [type(event) for event in events] == [forbear.events.Failed, forbear.events.GaveUp]
     assert server.calls == []
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_function_around_may_try_again(server: Server, send: Send, name: str) -> None:
+    """What was refused was not sent, so that a function around the call is called again."""
+    policy = AT_ONCE.with_budget(Budget(ClosedAtFirst(10)))
+    again = forbear.retry(on=Throttled, attempts=2, retry_exhausted=True, backoff=Constant(0))
+    again(send)(server, name, policy=policy, request=requests(name, once=False))
+    assert len(server.calls) == 1
 
 
 @pytest.mark.parametrize("name", KINDS)

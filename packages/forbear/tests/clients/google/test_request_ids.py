@@ -1,6 +1,8 @@
 """Keys that `install` fills into `request_id`: all attempts, of a run around too, send the same one (K1 to K3, K6)."""
 
 import asyncio
+import copy
+import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
@@ -19,6 +21,7 @@ from forbear.testing import virtual_time
 from forbear_testkit.clients.google import protos
 from forbear_testkit.clients.google.intercepted import UNAVAILABLE
 from forbear_testkit.clients.google.rpc_server import Server, running
+from forbear_testkit.run.budgets import ClosedAtFirst
 
 helpers: Any = grpc_helpers
 ahelpers: Any = grpc_helpers_async
@@ -257,3 +260,23 @@ def test_a_request_without_the_field() -> None:
     other = protos.message("google.made.v1.GetThingRequest", name="a")
     assert fill_key(IMPORT, other, None) == (other, None)
     assert fill_key(IMPORT, {}, None) == ({}, None)
+
+
+def test_a_refused_first_attempt_has_used_no_key(server: Server, connect: Callable[..., Client]) -> None:
+    """What the budget refused was not sent: the next attempt of the function may ask for something else."""
+    names = iter(["a", "b"])
+    client = connect(ONCE.with_budget(forbear.budgets.Budget(ClosedAtFirst(10))))
+    policy = forbear.retry(on=forbear.Throttled, attempts=2, retry_exhausted=True)
+    policy.call(lambda: client(request(next(names))))
+    assert [each.name for each in sent(server)] == ["b"]
+
+
+def test_copies_fill_keys_too(server: Server) -> None:
+    """Google's methods for copies and pickle keep what `install` has set up."""
+    retry: Any = Retry(Rpc(IMPORT, ONCE), fills=True)
+    copies = [retry.with_timeout(5), retry.with_delay(1, 2), copy.copy(retry), pickle.loads(pickle.dumps(retry))]
+    with grpc.insecure_channel(server.target) as channel:
+        for each in copies:
+            each(helpers.wrap_errors(channel.unary_unary(IMPORT, encode, None)))(request())
+    assert all(each.request_id for each in sent(server))
+    assert len(server.requests) == len(copies)

@@ -124,6 +124,11 @@ def read_loop(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> No
         look.prove(False)
 
 
+def read_throttled(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read that the budget of an adapter of ours refused the call before it was sent."""
+    look.prove(True)
+
+
 def read_link(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read nothing more: what is below serves the call, which the traceback of another error may show."""
     if look.current is None:

@@ -33,7 +33,7 @@ async def drive(port: AsyncSender[R]) -> R:
     """
     plain = port.is_plain
     if not plain:
-        port.exchange.begin()
+        port.begin()
     port.enter()
     try:
         while True:

@@ -31,7 +31,7 @@ def drive(port: Sender[R]) -> R:
     """
     plain = port.is_plain
     if not plain:
-        port.exchange.begin()
+        port.begin()
     port.enter()
     try:
         while True:

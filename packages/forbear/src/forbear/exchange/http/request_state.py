@@ -172,6 +172,16 @@ class EnteredRequest(Start):
     def exchange(self) -> Any:
         raise NotImplementedError
 
+    def begin(self) -> None:
+        """Count the first attempt in the retry budget; if that raises Throttled, nothing was sent with a key."""
+        try:
+            self.exchange.begin()
+        except BaseException:
+            if self.automatic is not None:
+                self.automatic.take_back()
+            self._take_back_own_key()
+            raise
+
     def take_key(self, key: IdempotencyKey, request: Request, own: str | None) -> IdempotencyKey:
         """Return the key for as long as it still counts, and set `automatic` if the request has no value of its `own`.
 
@@ -217,11 +227,15 @@ class EnteredRequest(Start):
                 self.is_open = False
                 if self.automatic is not None:
                     self.automatic.pass_on() if status in UNEXECUTED else self.automatic.take_back()
-                if self._sent_key is not None:
-                    self._sent_key.take_back()
-                    self._sent_key = None
+                self._take_back_own_key()
         if exchange is not None or not self._is_small():
             ledger.replace(self, _EndedRequest(self))
+
+    def _take_back_own_key(self) -> None:
+        """Note that the request with the caller's own key was certainly not executed."""
+        if self._sent_key is not None:
+            self._sent_key.take_back()
+            self._sent_key = None
 
     def judge(self, context: RunContext | None, reads: Sequence[object], *, done: bool = False) -> Judgement:
         """Return the judgement on a repeat, as `Entry.judge` does."""
