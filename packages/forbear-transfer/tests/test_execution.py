@@ -175,6 +175,28 @@ def test_credentials_that_cannot_be_had_are_failures_with_a_cure(here: Path, clo
     assert all("/nowhere/key.json" in (one.error or "") for one in outcomes)
 
 
+def test_a_thread_that_cannot_be_started_stops_one_call(
+    here: Path, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next call starts another one: it does not wait for a thread that never ran."""
+    items, settings = planned(cloud)
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "forbear-transfer":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(engine_module, "_threads", {})  # none lingers from another test
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            perform_one(items[0], settings)
+    assert settings not in engine_module._threads
+    assert perform_one(items[0], settings).status is Status.DONE
+    engine_module._close()
+
+
 def test_streams_stay_here(cloud: Cloud) -> None:
     """Standard input is not that of another machine."""
     with pytest.raises(ValueError, match="cannot be sent to an executor"):

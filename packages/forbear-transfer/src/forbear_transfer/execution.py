@@ -206,8 +206,13 @@ def _run_in_thread(settings: Settings, work: Callable[[Storage], Coroutine[Any, 
     with _lock:
         thread = _threads.get(settings)
         if thread is None:
-            thread = _threads[settings] = _StorageThread(settings)
-            thread.thread.start()
+            thread = _threads[settings] = _StorageThread(settings)  # before `start`, which lets greenlets run
+            try:
+                thread.thread.start()
+            except Exception as error:  # the system has no more threads; the next call tries again
+                _forget(thread)
+                thread.opened.set_exception(error)
+                raise
         thread.users += 1
     try:
         loop, storage = thread.opened.result()

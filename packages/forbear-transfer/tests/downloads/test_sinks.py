@@ -2,10 +2,11 @@
 
 import gzip
 import io
+from typing import Any
 
 import pytest
 
-from forbear_transfer.downloads.sinks import GzipDecoder, StreamSink
+from forbear_transfer.downloads.sinks import GzipDecoder, RangeSink, StreamSink
 from forbear_transfer.errors import TransferError
 
 pytestmark = pytest.mark.anyio
@@ -41,3 +42,37 @@ async def test_incomplete_gzip_is_an_error(size: int) -> None:
     """Gzip that ends too early raises an error at its end, also if all that it decodes to was written."""
     with pytest.raises(TransferError):
         await written(PACKED[:size])
+
+
+class Full(io.RawIOBase):
+    """A raw stream whose `write` returns `count`, and after a hundred calls 1, so that no test is endless."""
+
+    def __init__(self, count: int | None) -> None:
+        self._count = count
+        self.writes: list[bytes] = []
+
+    def write(self, data: Any, /) -> int | None:
+        """Take nothing."""
+        self.writes.append(bytes(data))
+        return self._count if len(self.writes) < 100 else 1
+
+
+@pytest.mark.parametrize("count", [None, 0, -1])
+@pytest.mark.parametrize("ranged", [False, True])
+async def test_a_stream_that_takes_nothing_is_written_to_once(ranged: bool, count: int | None) -> None:
+    """A `write` that returns None, as a raw file in non-blocking mode does, is an error: no bytes are repeated."""
+    stream: Any = Full(count)
+    sink = RangeSink(stream, "the stream", 0, 3) if ranged else StreamSink(stream, "the stream", 3)
+    with pytest.raises(TransferError, match=f"cannot write the stream: its `write` returned {count}, and must"):
+        await sink.write(b"abc")
+    assert stream.writes == [b"abc"]
+
+
+async def test_a_decoded_end_that_is_not_taken_is_an_error() -> None:
+    """The byte that was kept to recognize gzip, too, is written once."""
+    stream: Any = Full(None)
+    sink = StreamSink(stream, "the stream", 1, GzipDecoder("gs://bkt/name"))
+    await sink.write(b"x")
+    with pytest.raises(TransferError, match="returned None"):
+        await sink.finish()
+    assert stream.writes == [b"x"]

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import mmap
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,17 @@ async def test_a_file_of_the_system_is_compressed_as_a_whole(tmp_path: Path) -> 
         await packed.ready(0, PIECE)
         assert packed.size is not None
         assert gzip.decompress(b"".join(packed.pieces(0, packed.size))) == path.read_bytes()
+
+
+async def test_bytes_that_were_read_at_once_are_verified(tmp_path: Path) -> None:
+    """The second reading of a small file is compared with what was sent, or compressed, and not with a third one."""
+    path = tmp_path / "file"
+    path.write_bytes(DATA)
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        mapped[0] = DATA[0]  # the page is dirty from here on: later changes set no time
+        with FileSource(path, verifies=True) as source:
+            assert source.read() == DATA
+            await source.verify()
+            mapped[0] = DATA[0] ^ 1
+            with pytest.raises(SourceChanged):
+                await source.verify()

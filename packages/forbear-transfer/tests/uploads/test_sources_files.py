@@ -110,12 +110,13 @@ async def test_sources_that_cannot_be_read_are_named(cloud: Cloud, tmp_path: Pat
     assert open_files(tmp_path) == 0
 
 
-async def test_a_file_of_the_system_has_more_than_it_says(cloud: Cloud, tmp_path: Path) -> None:
-    """Files in /proc have the size 0, and are uploaded with their content."""
+@pytest.mark.parametrize("verify", [False, True])
+async def test_a_file_of_the_system_has_more_than_it_says(cloud: Cloud, tmp_path: Path, verify: bool) -> None:
+    """Files in /proc have the size 0; they are uploaded with their content, which can be verified."""
     system = Path("/proc/version")
     path = system if system.exists() else file_of(tmp_path, 10)  # noqa: ASYNC240
     async with storing(cloud) as storage:
-        made = await upload(storage, path, TARGET)
+        made = await upload(storage, path, TARGET, verify_source=verify)
     assert made.size == len(path.read_bytes()) > 0
 
 

@@ -46,6 +46,7 @@ async def download(
     the file that was uploaded, if the object has it. Symbolic links are followed; devices and pipes are written to. If
     the download of an object of more than 8 MiB is interrupted, its bytes stay on disk, and the next one continues.
 
+    - `target.write` of a stream must return how many bytes it took, as in Python: TransferError if it returns None.
     - `no_clobber` refuses to replace a file (TargetExists).
     - `slices` is the number of parts that arrive side by side: by default 4 from 150 MiB on, otherwise 1.
     - `decode` decodes the gzip of an object that is stored with "Content-Encoding: gzip". Some servers decode it

@@ -3,11 +3,12 @@
 The module `fetch` requests the bytes and writes them to the sink.
 """
 
+import errno
 import os
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from forbear_transfer.checksum import Crc32c
 from forbear_transfer.errors import SourceChanged, TransferError, unwritable
@@ -17,6 +18,7 @@ from forbear_transfer.threads import in_thread
 GZIP_MAGIC = b"\x1f\x8b"
 """The first two bytes of every gzip file."""
 
+_TOOK_NONE = "its `write` returned {}, and must return how many bytes it took; open files in blocking mode"
 _FORMAT = 31  # zlib's window bits for gzip
 
 
@@ -249,7 +251,14 @@ class RangeSink(StreamSink):
 
 
 def _write_all(write: Callable[[memoryview], int], data: bytes) -> None:
-    """Call `write`, which may take only some of the bytes, until it has taken all of them."""
+    """Call `write`, which may take only some of the bytes, until it has taken all of them.
+
+    BlockingIOError if it returns None or no positive number. In the protocol of files, None says that nothing was
+    written: to write on would repeat the bytes for ever, and to go on without them could lose them.
+    """
     left = memoryview(data)
     while left:
-        left = left[write(left) :]
+        count = cast("int | None", write(left))
+        if not count or count < 0:
+            raise BlockingIOError(errno.EAGAIN, _TOOK_NONE.format(count))
+        left = left[count:]

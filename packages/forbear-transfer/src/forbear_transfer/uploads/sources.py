@@ -59,7 +59,8 @@ class FileSource(AbstractContextManager["FileSource", None]):
     def read(self) -> bytes:
         """Return all bytes of a small file, also of a system file (as in /proc) that states size 0 but has more.
 
-        Raise SourceChanged if the file has another number of bytes than its size says; `verify` finds other changes.
+        They are hashed the first time. Raise SourceChanged if the file has another number of bytes than its size says;
+        `verify` finds other changes.
         """
         size = self.stat.st_size
         data = self._read(size + 1, 0)
@@ -67,6 +68,8 @@ class FileSource(AbstractContextManager["FileSource", None]):
             data += more
         if len(data) != size and size:
             raise self._make_error()
+        if not self._crc.size:
+            self._crc.update(data)
         return data
 
     async def ready(self, first: int, count: int) -> None:
@@ -119,17 +122,16 @@ class FileSource(AbstractContextManager["FileSource", None]):
         if identify(status)[:count] != self._identity[:count]:
             raise self._make_error()
 
-    async def verify(self, crc32c: str | None = None) -> None:
+    async def verify(self) -> None:
         """Check the file; if its source is to be verified, also read it again, and compare the CRC32Cs.
 
-        `crc32c` is that of the bytes to send; by default, it is that of the bytes hashed so far. Raise SourceChanged if
-        the file was changed, even through a mapping, which changes no time.
+        Raise SourceChanged if the file was changed, even through a mapping, which changes no time.
         """
         self.check()
         if self._verifies:
-            again = Crc32c()
-            await run_steps(hash_file(self._descriptor, 0, self.stat.st_size, again))
-            if again.text != (crc32c or await self.crc32c()):
+            again, crc32c = Crc32c(), await self.crc32c()
+            await run_steps(hash_file(self._descriptor, 0, self._crc.size, again))
+            if again.text != crc32c:
                 raise self._make_error()
 
     def _read(self, count: int, first: int) -> bytes:
@@ -205,7 +207,7 @@ class StreamSource:
     def check(self) -> None:
         """Do nothing: the bytes that were read cannot change."""
 
-    async def verify(self, crc32c: str | None = None) -> None:
+    async def verify(self) -> None:
         """Verify the file of which the stream is made, if there is one."""
         if self._origin is not None:
             await self._origin.verify()

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO, Unpack
 
-from forbear_transfer.checksum import crc32c_of
 from forbear_transfer.encryption import NewObjectOptions, ObjectEncryption
 from forbear_transfer.errors import HttpError, Stalled, StrPath, maybe_done
 from forbear_transfer.files import PIECE
@@ -155,8 +154,8 @@ async def _insert(
     moved = current_progress.get().moved
     await condition.look_first()
     data = source.read() if isinstance(source, FileSource) and size <= PIECE else None
-    size, crc32c = (size, await source.crc32c()) if data is None else (len(data), crc32c_of(data))
-    await source.verify(crc32c)
+    size, crc32c = size if data is None else len(data), await source.crc32c()
+    await source.verify()
     opening, ending = _make_multipart({**resource, "crc32c": crc32c})
     pieces = partial(source.pieces, 0, size)
     body = RequestBody(pieces, size, moved, opening, ending) if data is None else b"".join((opening, data, ending))
