@@ -94,7 +94,7 @@ def list_errors(error: BaseException, handled: BaseException | None, most: int) 
         if issubclass(type(link), BaseExceptionGroup):
             waiting += members_of(link)[:MOST]
         context, cause = context_of(link), cause_of(link)
-        if context is not None:
+        if context is not None and context is not cause:
             waiting.append(context)
         if cause is not None:
             waiting.append(cause)

@@ -77,15 +77,13 @@ def _read_frames(trace: "TracebackType | None", look: Look, top: "TracebackType 
     for key, (number, entry, name) in found.items():
         if look.current is None:
             look.current = look.links.get(key)
-        unread = None
-        if length - number > MOST_FRAMES:
-            unread = "its traceback is too long"
-        else:
-            try:
+        try:
+            if length - number > MOST_FRAMES:
+                look.add(key, Sent(client_of(entry.tb_frame), "", "", unread="its traceback is too long"))
+            else:
                 reader(name)(look, entry, look.names(entry))
-            except Exception as broken:
-                unread = f"{type(broken).__name__} in its reader"
-        if unread is not None:
+        except Exception as broken:
+            unread = f"{type(broken).__name__} in its reader"
             look.add(key, Sent(client_of(entry.tb_frame), "", "", unread=unread))
         if look.current is not None:
             look.links.setdefault(key, look.current)
