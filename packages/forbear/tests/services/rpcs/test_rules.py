@@ -158,6 +158,8 @@ def test_what_a_table_has_stays() -> None:
 
 
 TOPIC = "v1/projects/p/topics/t"
+CORPUS = "google.ai.generativelanguage.v1beta.RetrieverService/DeleteCorpus"
+KEY = "google.api.apikeys.v2.ApiKeys/CreateKey"
 BY_BOTH: list[tuple[str, dict[str, Any], str, str, bool]] = [
     ("google.pubsub.v1.Publisher/DeleteTopic", {"topic": TOPIC}, "DELETE pubsub", f"/{TOPIC}", True),
     ("google.pubsub.v1.Publisher/DeleteTopic", {"topic": "projects/-/topics/t"}, "DELETE pubsub",
@@ -183,6 +185,21 @@ BY_BOTH: list[tuple[str, dict[str, Any], str, str, bool]] = [
      "/v2/projects/p/unheardOfs/n", False),
     ("google.cloud.tasks.v2.CloudTasks/UpdateUnheardOf", {"name": "n"}, "PUT cloudtasks",
      "/v2/projects/p/unheardOfs/n", False),
+    ("google.cloud.retail.v2.ProductService/DeleteProduct", {"name": "products/x", "force": True},
+     "DELETE retail", "/v2/projects/p/locations/l/catalogs/c/branches/b/products/x?force=true", True),
+    ("google.cloud.retail.v2alpha.ProductService/DeleteProduct", {"name": "products/x", "force": True},
+     "DELETE retail", "/v2alpha/projects/p/locations/l/catalogs/c/branches/b/products/x?force=true", False),
+    (CORPUS, {"name": "corpora/c"}, "DELETE generativelanguage", "/v1beta/corpora/c", True),
+    (CORPUS, {"name": "corpora/c", "force": True}, "DELETE generativelanguage", "/v1beta/corpora/c?force=true", False),
+    (CORPUS, {"name": "corpora/c", "force": True}, "DELETE generativelanguage", "/v1beta/corpora/c?f%6Frce=true",
+     False),
+    ("google.ai.generativelanguage.v1beta.RetrieverService/DeleteUnheardOf", {"name": "n"},
+     "DELETE generativelanguage", "/v1beta/unheardOfs/n", False),
+    ("google.cloud.aiplatform.v1.IndexService/DeleteIndex", {"name": "indexes/i"}, "DELETE aiplatform",
+     "/v1/projects/p/locations/l/indexes/i", True),
+    (KEY, {"parent": "projects/p/locations/l"}, "POST apikeys", "/v2/projects/p/locations/l/keys", False),
+    ("google.cloud.aiplatform.v1.IndexService/UpdateIndex", {"update_mask": ["*"]}, "PATCH aiplatform",
+     "/v1/projects/p/locations/l/indexes/i?updateMask=*", False),
 ]  # fmt: skip
 
 
@@ -195,6 +212,22 @@ def test_one_judgement_over_grpc_and_json(
     over_http = RFC9110.classify(Request(method, f"{api}.googleapis.com", target, {}))
     assert rules.judge(GrpcCall(rpc, message), None).repeatable is repeatable
     assert over_http.repeatable is repeatable
+
+
+def test_a_create_whose_id_is_not_in_the_path() -> None:
+    """The id of a Create by POST is in the query or in the body: the path alone allows none."""
+    judgement = rules.judge_json("apikeys.googleapis.com", "POST", "/v2/projects/p/locations/l/keys")
+    assert judgement is not None
+    assert not judgement.repeatable
+
+
+@pytest.mark.parametrize("mask", ["*", "name,*"])
+def test_a_mask_of_everything(mask: str) -> None:
+    """It may name fields that do more than change a value."""
+    target = f"/v1/projects/p/locations/l/indexes/i?updateMask={mask}"
+    judgement = rules.judge_json("aiplatform.googleapis.com", "PATCH", target)
+    assert judgement is not None
+    assert not judgement.repeatable
 
 
 @pytest.mark.parametrize("target", ["/drive/v3/files/f", "/calendar/v3/calendars/c/events/e"])

@@ -211,17 +211,26 @@ def rows() -> Mapping[str, tuple[str, tuple[RpcRule, ...]]]:
 
 def generalize(name: str) -> str:
     """Return the name of an RPC with `*` in place of the version of its API, as rows have it."""
-    return _VERSION.sub(".*", name)
+    return VERSION.sub(".*", name)
 
 
-_VERSION = re.compile(r"\.v\d+[a-z\d]*(?=\.)")
+VERSION = re.compile(r"\.v\d+[a-z\d]*(?=\.)")
 
 
 @lru_cache(maxsize=1024)
 def has_api(api: str) -> bool:
     """Return whether services of an API are listed, by the word in its host: "pubsub", "cloudtasks", "compute"."""
-    words = (_parts(service)[:-2] for service in _services())
-    return any(api in ("".join(each), "".join(each[1:]) if each[0] in ("cloud", "devtools") else "") for each in words)
+    packages = (_parts(service)[:-2] for service in _services())
+    return api != _ADMIN and any(api in ("".join(words), "".join(words[1:])) for words in packages)
+
+
+_ADMIN = "admin"
+"""The host of the Admin SDK, which has no RPCs; packages such as "google.bigtable.admin" have hosts of other names."""
+
+
+def has_service(name: str) -> bool:
+    """Return whether RPCs of a service, in just this version of its API, are listed."""
+    return name in _services()
 
 
 def _parts(name: str) -> tuple[str, ...]:
@@ -248,7 +257,7 @@ def search(path: tuple[str, ...], method: str) -> tuple[str, ...]:
 
 def _age(name: str) -> tuple[bool, str]:
     """Return a key by which the newest stable version of an RPC comes last."""
-    version = _VERSION.search(name)
+    version = VERSION.search(name)
     return version is None or version[0].removeprefix(".v").isdecimal(), name
 
 
@@ -268,7 +277,7 @@ class Allowed(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def find_rules(name: str) -> Allowed | None:
-    """Return the rules of an RPC in a row or else in the list. They decide if no field may change the judgement."""
+    """Return the rules of an RPC in a row or else in the list; None without any."""
     return compile_row(name) or compile_list(name)
 
 

@@ -227,12 +227,19 @@ def judge_json(host: str, method: str, target: str) -> Judgement | None:
         return None
     for parts, name in _names(method, path):
         names = (_OPERATION,) if name == "DeleteOperation" else google.search((api, *parts), name)
-        if method == "PUT" and name.startswith("Create"):
-            names = tuple(each for each in names if _is_named_in_path(each))
-        found = [_judge_path(each, path, query) for each in names]
+        if name.startswith("Create"):  # the id is in the path, or else in the body, which is not read here
+            names = tuple(each for each in names if method == "PUT" and _is_named_in_path(each))
+        found = [_judge_path(_of_version(each, path), path, query) for each in names]
         if found:  # of several services the least safe one counts
             return min(found, key=lambda judgement: judgement.repeatable)
     return forbid(f"{api}: {method}", NO_RULE) if google.has_api(api) else None
+
+
+def _of_version(name: str, path: str) -> str:
+    """Return the name of an RPC in the version of its API that the path has, if services of that one are listed."""
+    version = _VERSION_IN_PATH.match(path)
+    there = name if version is None else google.VERSION.sub(f".{version[1]}", name)
+    return there if google.has_service(there.partition("/")[0]) else name
 
 
 def _is_named_in_path(name: str) -> bool:
@@ -251,6 +258,7 @@ _VERBS = {
     "PUT": ("Create", "Update"),
     "DELETE": ("Delete",),
 }
+_VERSION_IN_PATH = re.compile(r"/(?:[a-z]+/)?(v\d\w*)/")
 _VERSIONED = re.compile(r"/(?:[a-z]+/)?(?:v\d\w*|beta|alpha)/")
 
 
@@ -264,8 +272,14 @@ def _names(method: str, path: str) -> Iterator[tuple[tuple[str, ...], str]]:
     collection = last if method == "POST" else outer
     plural = collection[:1].upper() + collection[1:]
     for verb in _VERBS.get(method, ()):
-        yield (), verb + re.sub("ies$", "y", plural).removesuffix("s")
+        for many, one in _SINGULARS:
+            if plural.endswith(many):
+                yield (), verb + plural.removesuffix(many) + one
         yield (plural,), verb  # as Compute Engine names them
+
+
+_SINGULARS = (("ies", "y"), ("s", ""), ("es", ""), ("ora", "us"), ("ices", "ex"), ("", ""))
+"""The ends of collections, and those of the resources in them; words such as "addresses" have two that fit."""
 
 
 def _judge_path(name: str, path: str, query: str) -> Judgement:
@@ -275,7 +289,8 @@ def _judge_path(name: str, path: str, query: str) -> Judgement:
         return forbid(name, NO_RULE)
     resource = unquote(_VERSIONED.sub("", path, 1))
     pairs = [pair.partition("=") for pair in query.split("&")]
-    given: dict[str, Any] = {_snake(key): unquote(value) for key, _, value in pairs if value not in ("", "false")}
+    given: dict[str, Any] = {_snake(unquote(key)): unquote(text) for key, _, text in pairs if text not in ("", "false")}
+    given |= {name: value.split(",") for name, value in given.items() if name.endswith("mask")}
     for rule, judgement in allowed.rules:
         in_path = rule.fields if rule.kind in ("delete", "create") else ()
         if rule.allows({each: resource for each in in_path if each not in google.GUARDS} | given):
