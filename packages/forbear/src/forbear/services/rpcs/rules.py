@@ -229,13 +229,13 @@ def judge_json(host: str, method: str, target: str) -> Judgement | None:
         names = (_OPERATION,) if name == "DeleteOperation" else google.search((api, *parts), name)
         if name.startswith("Create"):  # the id is in the path, or else in the body, which is not read here
             names = tuple(each for each in names if method == "PUT" and _is_named_in_path(each))
-        found = [_judge_path(_of_version(each, path), path, query) for each in names]
+        found = [_judge_path(_choose_version(each, path), path, query) for each in names]
         if found:  # of several services the least safe one counts
             return min(found, key=lambda judgement: judgement.repeatable)
     return forbid(f"{api}: {method}", NO_RULE) if google.has_api(api) else None
 
 
-def _of_version(name: str, path: str) -> str:
+def _choose_version(name: str, path: str) -> str:
     """Return the name of an RPC in the version of its API that the path has, if services of that one are listed."""
     version = _VERSION_IN_PATH.match(path)
     there = name if version is None else google.VERSION.sub(f".{version[1]}", name)
