@@ -2,10 +2,11 @@
 
 import ast
 import copy
+from itertools import islice
 from typing import cast
 
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.scopes import Function, arguments, walk_inside
+from forbear_audit.reading.scopes import Function, walk_inside
 from forbear_audit.reading.syntax import calls_in, statements_of_handlers
 
 _LARGEST = 400  # nodes of a function that is copied
@@ -20,7 +21,8 @@ def find_recursions(module: Module) -> list[ast.While]:
             after = function.body[function.body.index(tries[-1]) + 1 :]
             calls = calls_in([*statements_of_handlers(tries), *after])
             again = [call for call in calls if _calls_itself(module, function, call)]
-            if len(again) == 1 and sum(1 for _ in walk_inside(function.body)) < _LARGEST:
+            nodes = (node for statement in function.body for node in ast.walk(statement))
+            if len(again) == 1 and len([*islice(nodes, _LARGEST)]) < _LARGEST:
                 loops.append(_unroll(module, function, again[0], tries[0]))
     return loops
 
@@ -32,9 +34,8 @@ def _calls_itself(module: Module, function: Function, call: ast.Call) -> bool:
 
 def _unroll(module: Module, function: Function, again: ast.Call, place: ast.stmt) -> ast.While:
     """Return `while True` over a copy of a function, in which the call of itself sets the parameters and goes on."""
-    is_method = isinstance(module.parents.get(function), ast.ClassDef)
-    passed = arguments(function, again, is_method=is_method)
-    steps = [_step(name, value) for name, value in passed.items() if ast.unparse(value) != name]
+    passed = module.pass_arguments(function, again, module)
+    steps = [_step(module, name, value) for name, value in passed.items() if ast.unparse(value) != name]
     loop = ast.copy_location(
         ast.While(ast.Constant(value=True), [*copy.deepcopy(function.body), ast.Return()], []), place
     )
@@ -54,7 +55,8 @@ def _unroll(module: Module, function: Function, again: ast.Call, place: ast.stmt
     return loop
 
 
-def _step(name: str, value: ast.expr) -> ast.stmt:
+def _step(module: Module, name: str, value: ast.expr) -> ast.stmt:
+    value = module.adopt(module.home_of(value), copy.deepcopy(value))
     match value:
         case ast.BinOp(left=ast.Name(id=left), op=(ast.Add() | ast.Sub()) as op, right=right) if left == name:
             return ast.AugAssign(ast.Name(name, ast.Store()), op, right)

@@ -2,7 +2,7 @@
 
 import ast
 import operator as operators
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from forbear_audit.reading.names import DEEPEST, choose_only, is_none
@@ -22,7 +22,6 @@ _WIDEST = 1000  # parts of a constant
 _MOST_OPTIONS = 50  # no retry has as many, and each call would get a list of them all
 _MOST_CALLERS = 6  # of a function whose parameters are looked for in its calls
 _FIELDS = ("field", "Field", "ib", "attrib")
-_WRAPPED = ("Optional", "Annotated", "Final", "ClassVar", "Iterator", "Generator", "AsyncIterator", "Type", "type")
 _KEPT = (
     "cache", "lru_cache", "fixture", "property", "cached_property", "staticmethod", "classmethod", "contextmanager",
     "asynccontextmanager", "override",
@@ -39,10 +38,10 @@ class Module(Objects):
     """A file among the others of its package."""
 
     def value(self, expr: ast.expr | None) -> ast.expr | None:
-        """Return the expression behind `expr`: the value of a name with one assignment, else `expr`.
+        """Return the expression behind `expr`: the only value of a name, an attribute or an item, else `expr`.
 
-        A call of a function of this package that only returns something stands for that, too. So do items of
-        dictionaries, and `given or default`.
+        A call of a function of this package that only returns something stands for that, too, a parameter for what
+        all calls pass. Of `given or default` it is the default, of `a if b else c` the only call.
         """
         for _ in range(3 * DEEPEST):
             inner = self._step(expr) if expr is not None else None
@@ -218,7 +217,7 @@ class Module(Objects):
             case _ if depth > 4 * DEEPEST or width > _WIDEST:
                 return ...  # a circle, or deeper than anybody writes
             case ast.Constant():
-                return _small(expr.value)
+                return _simple(expr.value)
             case ast.UnaryOp(op=ast.USub()):
                 inner = self.constant(expr.operand, depth, width)
                 return -inner if isinstance(inner, (int, float)) else ...
@@ -228,15 +227,13 @@ class Module(Objects):
             case ast.Dict():
                 pairs = zip(expr.keys, expr.values, strict=True)
                 width *= max(2 * len(expr.keys), 1)
-                return {
-                    self.constant(key, depth, width) if key is not None else ...: self.constant(value, depth, width)
-                    for key, value in pairs
-                }
+                return {_key(self.constant(key, depth, width)): self.constant(one, depth, width) for key, one in pairs}
             case ast.BinOp():
                 sides = (self.constant(side, depth, 2 * width) for side in (expr.left, expr.right))
-                return _small(_number(expr.op, *sides))
+                return _simple(_number(expr.op, *sides))
             case ast.Call(func=ast.Name(id="frozenset" | "set" | "list" | "tuple"), args=[inner_expr]):
-                return self.constant(inner_expr, depth, width)
+                inner = self.constant(inner_expr, depth, width)
+                return tuple(cast("Iterable[object]", inner)) if isinstance(inner, (tuple, dict)) else ...
             case _:
                 return ...
 
@@ -266,9 +263,14 @@ def sets_constant(module: Module, name: str, value: object) -> bool:
     return any(module.constant(expr) == value for expr in found)
 
 
-def _small(value: object) -> object:
-    """Return a value, or Ellipsis for a number that no float can hold."""
-    return ... if isinstance(value, int) and value.bit_length() > 1000 else value
+def _simple(value: object) -> object:
+    """Return a value, or Ellipsis for a complex number and one that no float can hold."""
+    return ... if isinstance(value, complex) or (isinstance(value, int) and value.bit_length() > 1000) else value
+
+
+def _key(value: object) -> object:
+    """Return the key of a dictionary, or Ellipsis for a collection: it may have no hash."""
+    return ... if isinstance(value, (tuple, dict)) else value
 
 
 def _number(operator: ast.operator, left: object, right: object) -> object:

@@ -96,9 +96,7 @@ class Names(Scopes):
         around: ast.AST = name
         while (around := self.scope(around)) is not self.tree:
             if (around, name.id) in self.assigned:
-                return None
-            if (around, name.id) in self._bound:
-                return self._bound[around, name.id]
+                return None if self.assigned[around, name.id] else self._bound.get((around, name.id))
         return None
 
     def adopt(self, home: Self, expr: ast.expr) -> ast.expr:
@@ -220,7 +218,10 @@ def is_none(value: ast.expr) -> bool:
 
 
 def choose_only(values: list[ast.expr]) -> ast.expr | None:
-    """Return the only value of a name, None if there are more. `client = None` only announces one."""
+    """Return the only value of a name, or the last of its calls of one function; None if there are others.
+
+    `client = None` only announces a value.
+    """
     real = [v for v in values if not is_none(v)] if len(values) > 1 else values
     if len(real) > _MOST_VALUES:
         return None

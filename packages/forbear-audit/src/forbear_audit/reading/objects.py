@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from typing import Self, cast
 
 from forbear_audit.reading.names import DEEPEST, Names, choose_only, is_none
-from forbear_audit.reading.scopes import Function, defaults, parameters
+from forbear_audit.reading.scopes import Function, defaults
+from forbear_audit.reading.sources import parse
 
 _MOST_FIELDS = 100  # of a class
+_MOST_BASES = 20  # of a class, and classes that one is made of
 _WRAPPED = ("Optional", "Annotated", "Final", "ClassVar", "Iterator", "Generator", "AsyncIterator", "Type", "type")
 
 
@@ -128,8 +130,9 @@ class Objects(Names):
                 around: ast.AST = expr
                 while note is None and around is not home.tree:
                     around = home.scope(around)
-                    spec = parameters(around) if isinstance(around, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
-                    note = next((one.annotation for one in spec if one.arg == name), home.notes.get((around, name)))
+                    note = home.notes.get((around, name))
+                    if (around, name) in home.assigned:
+                        break  # it hides the names around it
             case ast.Attribute(value=owner, attr=name):
                 known = self.type_of(owner)
                 home, note = known[0].find_note(known[1], name) if known is not None else (home, None)
@@ -143,33 +146,30 @@ class Objects(Names):
         found = home._notes.get(note) if note is not None else None
         return self.adopt(home, found) if found is not None else None
 
-    def find_note(self, owner: ast.ClassDef, name: str, depth: int = 0) -> tuple[Self, ast.expr | None]:
+    def find_note(self, owner: ast.ClassDef, name: str) -> tuple[Self, ast.expr | None]:
         """Return the annotation of an attribute of a class, or of one that it is made of, with its module."""
-        if (owner, name) in self.notes:
-            return self, self.notes[owner, name]
-        for place, base in self._bases(owner, depth):
-            found = place.find_note(base, name, depth + 1)
-            if found[1] is not None:
-                return found
-        return self, None
+        found = ((place, place.notes.get((each, name))) for place, each in self._with_bases(owner))
+        return next((one for one in found if one[1] is not None), (self, None))
 
-    def find_member(self, owner: ast.ClassDef, name: str, depth: int = 0) -> tuple[Self, ast.AST | None]:
+    def find_member(self, owner: ast.ClassDef, name: str) -> tuple[Self, ast.AST | None]:
         """Return what defines an attribute of a class, or of one that it is made of: a function, or a value."""
-        values = self.attributes.get((owner, name)) or self.assigned.get((owner, name), [])
-        node = self.methods.get((owner, name)) or choose_only(values)
-        if node is not None:
-            return self, node
-        for place, base in self._bases(owner, depth):
-            found = place.find_member(base, name, depth + 1)
-            if found[1] is not None:
-                return found
+        for place, each in self._with_bases(owner):
+            values = place.attributes.get((each, name)) or place.assigned.get((each, name), [])
+            node = place.methods.get((each, name)) or choose_only(values)
+            if node is not None:
+                return place, node
         return self, None
 
-    def _bases(self, owner: ast.ClassDef, depth: int) -> Iterator[tuple[Self, ast.ClassDef]]:
-        for base in owner.bases if depth < DEEPEST else ():
-            place, node = self.definition(base)
-            if isinstance(node, ast.ClassDef) and node is not owner:
-                yield place, node
+    def _with_bases(self, owner: ast.ClassDef) -> Iterator[tuple[Self, ast.ClassDef]]:
+        """Yield a class and those that it is made of, each once."""
+        seen, waiting = set[ast.AST](), [(self, owner)]
+        while waiting and len(seen) < _MOST_BASES:
+            place, each = waiting.pop()
+            if each not in seen:
+                seen.add(each)
+                yield place, each
+                bases = [place.definition(base) for base in each.bases[:_MOST_BASES]]
+                waiting += [(home, node) for home, node in bases[::-1] if isinstance(node, ast.ClassDef)]
 
     def type_name(self, expr: ast.expr) -> str:
         """Return the dotted name of the type that annotations give to a name or an attribute, "" without one."""
@@ -184,7 +184,7 @@ class Objects(Names):
         return home, node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
 
     def resolve_behaviour(self, call: ast.Call) -> tuple[Self, Function | None]:
-        """Return the function that a call runs: of a method without a body, that of the only class which has it."""
+        """Return the function that a call runs: of a method without a body, that of the only class with all of them."""
         home, function = self.resolve_call(call)
         owner = home.parents.get(function) if function is not None else None
         if function is None or not isinstance(owner, ast.ClassDef) or not _is_stub(function):
@@ -220,10 +220,11 @@ def _open_note(note: ast.expr) -> ast.expr | None:
     for _ in range(DEEPEST):
         match note:
             case ast.Constant(value=str() as text):
-                try:
-                    note = ast.copy_location(ast.parse(text[:200].strip(), mode="eval").body, note)
-                except (SyntaxError, ValueError):
-                    return None
+                match parse(f"({text[:200]})".encode(errors="replace").decode()):
+                    case ast.Module(body=[ast.Expr(value=inner)]):
+                        note = ast.copy_location(inner, note)
+                    case _:
+                        return None
             case ast.BinOp(left=left, right=right):
                 note = right if is_none(left) else left
             case ast.Subscript(value=owner, slice=inner) if ast.unparse(owner).rpartition(".")[2] in _WRAPPED:

@@ -128,8 +128,8 @@ class RetryUses(list[RetryUse]):
 
 
 def grows_to(first: float, multiplier: float, attempts: float | None) -> float | None:
-    """Return the longest wait of an exponential backoff without a cap, None if the number of attempts is unknown."""
-    if attempts is None:
+    """Return the longest wait of an exponential backoff without a cap, None if it is unknown."""
+    if attempts is None or multiplier < 0:
         return None
     try:
         return math.inf if attempts > 64 else float(first) * float(multiplier) ** max(attempts - 2, 0)

@@ -43,7 +43,7 @@ class Scopes:
         self.local: dict[tuple[ast.AST, str], Function] = {}
         """The functions within each function, by their names."""
         self.assigned: dict[tuple[ast.AST, str], list[ast.expr]] = {}
-        """The values of the names in each function, class or module."""
+        """The values of the names in each function, class or module; parameters have none until they get another."""
         self.attributes: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         """The values of `self.name` in each class."""
         self._scopes: dict[ast.AST, ast.AST] = {tree: tree}
@@ -77,6 +77,12 @@ class Scopes:
                 self.configs.append(node)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self.functions.append(node)
+                for one in parameters(node):
+                    if one.annotation is not None:
+                        self.notes[node, one.arg] = one.annotation
+                for each in (*parameters(node), node.args.vararg, node.args.kwarg):
+                    if each is not None:
+                        self.assigned[node, each.arg] = []  # it hides the names around it
                 around = self.parents[node]
                 if isinstance(around, ast.ClassDef):
                     self.methods.setdefault((around, node.name), node)
