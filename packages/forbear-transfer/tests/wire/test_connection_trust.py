@@ -252,7 +252,7 @@ async def test_bytes_that_leave_slowly_are_no_stall() -> None:
         now = asyncio.get_running_loop().time()
         for left in (1, 0):
             connection._deadline = now - 1
-            connection._unsent = connection.transport.get_write_buffer_size() + left
+            connection._unsent_before = connection.transport.get_write_buffer_size() + left
             connection._check()
             assert (connection._deadline > now) == bool(left)
         with pytest.raises(Stalled, match="took no byte"):

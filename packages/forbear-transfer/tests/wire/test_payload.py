@@ -8,10 +8,12 @@ from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.transfer.uploads import CHUNK, INSERT, MIB, SEND, TARGET, data_of, file_of, stored, versions
+from forbear_testkit.transfer.wire_server import OK, serving
 from forbear_transfer import Settings, Storage, cp
 from forbear_transfer.downloads.download import download
 from forbear_transfer.uploads.upload import upload
 from forbear_transfer.wire.payload import RateLimit
+from forbear_transfer.wire.pool import Pool
 
 RATE = 512 * 1024
 
@@ -55,6 +57,27 @@ async def test_through_failures(size: int, cloud: Cloud, tmp_path: Path) -> None
             await upload(storage, file_of(tmp_path, size), TARGET, chunk_size=CHUNK)
         assert time.elapsed >= size / RATE - 1
     assert (stored(cloud), versions(cloud)) == (data_of(size), 1)
+
+
+@pytest.mark.anyio
+async def test_who_waits_for_its_turn_holds_no_connection() -> None:
+    """A server may close an idle connection meanwhile: no byte was sent over it, and another one is opened."""
+
+    class Rate(RateLimit):
+        def delay(self, count: int, *, received: bool = False) -> float:
+            for connection in pool._open:
+                connection.eof_received()
+            return super().delay(count, received=received)
+
+    with serving(lambda n, head, connection: [OK]) as server:
+        pool = Pool(1, 60, {}, rate=Rate(MIB))
+        async with await pool.request("GET", server.url, {}) as response:
+            while await response.readany():
+                pass
+        async with await pool.request("POST", server.url, {}, b"x") as response:
+            assert response.status == 200
+        assert (server.connections, server.bodies) == (2, [b"", b"x"])
+        await pool.close()
 
 
 @pytest.mark.anyio

@@ -1,5 +1,6 @@
 """The time that a response may take in all, whatever arrives meanwhile."""
 
+import asyncio
 import socket
 import threading
 from collections.abc import Iterator
@@ -52,4 +53,26 @@ async def test_the_time_of_one_request_is_not_that_of_the_next() -> None:
         async with await pool.request("PUT", server.url, {}, Body(), 5) as response:
             await response.read()
         assert (sending, list(pool._open)) == (float("inf"), [connection])
+        await pool.close()
+
+
+async def test_a_slow_reader_is_not_a_slow_server() -> None:
+    """If the time runs out while nobody waits for the response, it begins anew with the next wait."""
+    release = threading.Event()
+
+    def answer(n: int, head: bytes, connection: socket.socket) -> Iterator[bytes]:
+        yield b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe"
+        release.wait(10)
+        yield b"llo"
+
+    with serving(answer) as server:
+        pool = Pool(1, 60, {})
+        async with await pool.request("GET", server.url, {}, None, 30) as response:
+            assert await response.readany() == b"he"
+            (connection,) = pool._open
+            connection._end_at -= 31
+            connection._check()
+            reading = asyncio.ensure_future(response.read())
+            asyncio.get_running_loop().call_soon(release.set)
+            assert await reading == b"llo"
         await pool.close()

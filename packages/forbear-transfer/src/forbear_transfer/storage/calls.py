@@ -34,7 +34,7 @@ from forbear_transfer.errors import HttpError, Stalled
 from forbear_transfer.objects import Url
 from forbear_transfer.progress import forward
 from forbear_transfer.storage.bodies import RequestBody, read_whole
-from forbear_transfer.wire.pool import split
+from forbear_transfer.wire.origin import split
 from forbear_transfer.wire.response import Response, WireError
 
 IDEMPOTENCY = "x-goog-gcs-idempotency-token"

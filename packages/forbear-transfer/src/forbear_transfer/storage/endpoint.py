@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from forbear.adapters import HiddenText, conceal, redact_address
 from forbear_transfer.errors import TransferError
-from forbear_transfer.wire.pool import PORTS, Origin
+from forbear_transfer.wire.origin import PORTS, Origin
 
 ENDPOINT = "https://storage.googleapis.com"
 _GOOGLE = ".googleapis.com"

@@ -65,7 +65,8 @@ class Connection(Watched):
     async def request(self, head: bytes, body: "bytes | Payload | None", seconds: float | None = None) -> Response:
         """Send a request, its `head` and its `body`, and return the response once its headers have arrived.
 
-        The whole response must arrive within `seconds` after the request was sent, None for no limit.
+        The whole response must arrive within `seconds` after the request was sent, None for no limit; see `limit`.
+        Bytes are sent at once, as the pool has waited for their turn; a Payload keeps to the limit of the rate here.
         A response that arrives before the whole body is sent ends the sending, and closes the connection after it.
         WireError or Stalled if no response arrives; ValueError if the body has another size than its length says.
         """
@@ -75,8 +76,6 @@ class Connection(Watched):
         came: asyncio.Future[Response] = self._loop.create_future()
         self._came = came
         try:
-            if self._rate is not None and isinstance(body, bytes):
-                await self.pace(len(body))
             if body is None or isinstance(body, bytes):
                 self.transport.write(head + body if body else head)
             else:

@@ -6,15 +6,16 @@ import os
 import socket
 import ssl
 from collections.abc import Callable, Coroutine, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from ipaddress import ip_address
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from forbear.adapters import HiddenBytes, HiddenText, redact_address
+from forbear.adapters import HiddenBytes, HiddenText, current_runtime, redact_address
 from forbear.verdicts import PERMANENT
 from forbear_transfer.errors import Stalled
 from forbear_transfer.wire.connection import Connection
+from forbear_transfer.wire.origin import Origin, split
 from forbear_transfer.wire.payload import Payload, RateLimit
 from forbear_transfer.wire.response import NotConnected, ProxyFailed, ProxyRefused, Response, Untrusted, WireError
 
@@ -22,7 +23,7 @@ CONNECT_TIMEOUT = 30.0
 """Seconds for opening a connection, including the TLS handshake and the proxy's tunnel."""
 
 _IDLE = 15.0
-"""Seconds after which an idle connection is not reused: the server may be about to close it."""
+"""Seconds after which an idle connection is not reused, but closed: the server may be about to close it."""
 
 _STAGGER = 0.25
 """Seconds after which the next address of a host is tried in parallel (RFC 8305)."""
@@ -32,21 +33,6 @@ _NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NON
 _GOOGLE = ".googleapis.com"
 _WRONG_NAME = "check the name of the host: `endpoint` or STORAGE_EMULATOR_HOST selects the service"
 _CLOSED = "the pool of connections is closed: `async with Storage() as storage:` around all that uses it"
-PORTS = {"http": 80, "https": 443}
-
-
-class Origin(NamedTuple):
-    """The origin of a request: `scheme` (http or https), host and port."""
-
-    scheme: str
-    host: str
-    port: int
-
-    @property
-    def netloc(self) -> str:
-        """The host (an IPv6 address in brackets), with ":port" unless that is the default port of the scheme."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 class Pool:
@@ -74,6 +60,7 @@ class Pool:
         self._slots = asyncio.Semaphore(limit)
         self._idle: dict[Origin, list[Connection]] = {}
         self._open: dict[Connection, Origin] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
         self._tls: ssl.SSLContext | None = None
         self._reached: set[Origin] = set()
 
@@ -87,7 +74,8 @@ class Pool:
     ) -> Response:
         """Send a request once, and return its response once the headers have arrived. `method` must not be HEAD.
 
-        The whole response must arrive within `seconds` after the request was sent (None: no limit), or it is Stalled.
+        The whole response must arrive within `seconds` after the request was sent (None: no limit), or it is Stalled;
+        a reader may be slower.
         Raises NotConnected if no byte of the request was sent; a subclass says that the certificate is not valid or the
         proxy refuses. Raises another WireError, or Stalled, if its outcome is unknown. Errors of reading `body` are
         raised unchanged. RuntimeError once the pool is closed; ValueError for a wrong URL or header.
@@ -96,6 +84,8 @@ class Pool:
         head = self._make_full_head(method, origin, target, headers, body)
         await self._slots.acquire()
         try:
+            if self._rate is not None and isinstance(body, bytes) and (delay := self._rate.delay(len(body))) > 0:
+                await current_runtime().asleep(delay)  # before a connection is taken: the server may close an idle one
             connection = self._reuse(origin) or await self._connect(origin, seconds)
         except BaseException:
             self._slots.release()
@@ -109,6 +99,8 @@ class Pool:
             connection.abort()
         self._open.clear()
         self._idle.clear()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
         await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, in which it closes the sockets
 
     def _make_full_head(
@@ -131,11 +123,25 @@ class Pool:
         oldest = asyncio.get_running_loop().time() - _IDLE
         while kept:
             connection = kept.pop()
-            if connection.is_open and connection.idle_since > oldest:
+            if self._is_usable(connection, oldest):
                 return connection
-            connection.abort()
-            self._open.pop(connection, None)
         return None
+
+    def _is_usable(self, connection: Connection, oldest: float) -> bool:
+        """Return whether an idle connection is open, and idle since a time after `oldest`; else close and forget it."""
+        if connection.is_open and connection.idle_since > oldest:
+            return True
+        connection.abort()
+        self._open.pop(connection, None)
+        return False
+
+    def _sweep(self) -> None:
+        """Close all idle connections that would not be reused, and look again in 15 seconds while others are left."""
+        loop = asyncio.get_running_loop()
+        oldest = loop.time() - _IDLE
+        idle = {origin: [one for one in kept if self._is_usable(one, oldest)] for origin, kept in self._idle.items()}
+        self._idle = {origin: kept for origin, kept in idle.items() if kept}
+        self._sweeper = loop.call_later(_IDLE, self._sweep) if self._idle else None
 
     async def _connect(self, origin: Origin, seconds: float | None) -> Connection:
         """Open a connection to an origin, through the proxy if there is one, and return it.
@@ -242,6 +248,8 @@ class Pool:
         self._slots.release()
         if connection.is_open and not self.closed:
             self._idle.setdefault(origin, []).append(connection)
+            if self._sweeper is None:
+                self._sweeper = asyncio.get_running_loop().call_later(_IDLE, self._sweep)
         else:
             self._open.pop(connection)
 
@@ -258,25 +266,6 @@ def _parse_proxy(url: str) -> Origin:
             f"`proxy` must be an http:// or https:// URL with a host and a valid port, got {redact_address(url)}; "
             "look at HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment"
         ) from None
-
-
-@lru_cache(maxsize=256)
-def _parse_origin(scheme: str, netloc: str) -> Origin:
-    parts = urlsplit(f"{scheme}://{netloc}")
-    if scheme not in PORTS or not parts.hostname:
-        raise ValueError(f"`url` must begin with http:// or https:// and a host, got {scheme}://{netloc}")
-    return Origin(scheme, parts.hostname, parts.port or PORTS[scheme])
-
-
-def split(url: str) -> tuple[Origin, str]:
-    """Return the origin of a URL, and its path and query unchanged ("/" if there is no path).
-
-    ValueError unless it begins with http:// or https://, a host and, if given, a valid port.
-    """
-    scheme, _, rest = url.partition("://")
-    slash = rest.find("/")
-    netloc, target = (rest, "/") if slash < 0 else (rest[:slash], rest[slash:])
-    return _parse_origin(scheme.lower(), netloc), HiddenText(target)
 
 
 def _make_head(method: str, target: str, host: str, headers: Mapping[str, str]) -> bytes:

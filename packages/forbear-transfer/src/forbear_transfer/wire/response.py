@@ -99,7 +99,10 @@ class Response(AbstractAsyncContextManager["Response", None]):
         self._wake()
 
     def limit(self, seconds: float | None) -> None:
-        """Let the rest of the response arrive within `seconds` from now, None for no limit; otherwise it is Stalled."""
+        """Let the rest of the response arrive within `seconds` from now, None for no limit; otherwise it is Stalled.
+
+        A reader that is slower than that loses nothing: the seconds begin anew when it waits.
+        """
         if not self.ended and self._error is None:
             self._connection.limit(seconds)
 

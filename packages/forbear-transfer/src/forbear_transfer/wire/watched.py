@@ -27,7 +27,7 @@ class Watched(asyncio.Protocol):
         self._deadline = 0.0
         self._end_at = self._limit = self._timer_at = INFINITY
         self._otherwise = ""
-        self._unsent = 0
+        self._unsent_before = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def expect(self, otherwise: str) -> None:
@@ -35,13 +35,19 @@ class Watched(asyncio.Protocol):
 
         `otherwise` describes that failure, such as "took no byte".
         """
-        self._deadline = self._loop.time() + self._stall_timeout
+        now = self._loop.time()
+        self._deadline = now + self._stall_timeout
+        if now >= self._end_at:  # the time ran out while nobody waited: the reader was slow, not the server
+            self._end_at = now + self._limit
         self._otherwise = otherwise
-        self._unsent = self.transport.get_write_buffer_size()
+        self._unsent_before = self.transport.get_write_buffer_size()
         self._set_timer()
 
     def limit(self, seconds: float | None) -> None:
-        """Let the rest of the response arrive within `seconds` from now, None for no limit; then it is Stalled."""
+        """Let the rest of the response arrive within `seconds` from now, None for no limit; otherwise it is Stalled.
+
+        If they run out while no task waits for the response, they begin anew with the next wait.
+        """
         self._limit = INFINITY if seconds is None else seconds
         self._end_at = self._loop.time() + self._limit
 
@@ -67,13 +73,11 @@ class Watched(asyncio.Protocol):
         """
         self._timer = None
         now = self._loop.time()
-        if not self._busy:
-            return
+        if not self._busy or (self._response is not None and not self._response.is_awaited):
+            return  # `expect` starts a timer for the next wait
         if now >= self._end_at:
             self._fail(Stalled(f"the server's response did not arrive within {self._limit:g} s", _CURE))
-        elif self._response is not None and not self._response.is_awaited:
-            return
-        elif self.transport.get_write_buffer_size() < self._unsent:  # bytes are still sent, if slowly
+        elif self.transport.get_write_buffer_size() < self._unsent_before:  # bytes are still sent, if slowly
             self.expect(self._otherwise)
         elif now < self._deadline:
             self._set_timer()
