@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -117,7 +118,7 @@ class Url:
 
     @property
     def _resource(self) -> str:
-        return f"/b/{quote(self.bucket, safe='')}/o/{quoted(self.name)}"
+        return f"/b/{_quote_bucket(self.bucket)}/o/{quoted(self.name)}"
 
     @property
     def prefix(self) -> str:
@@ -127,12 +128,12 @@ class Url:
     @property
     def list_path(self) -> str:
         """The URL path of requests that list the objects of this bucket."""
-        return f"/storage/v1/b/{quote(self.bucket, safe='')}/o"
+        return f"/storage/v1/b/{_quote_bucket(self.bucket)}/o"
 
     @property
     def upload_path(self) -> str:
         """The URL path of uploads to this bucket."""
-        return f"/upload/storage/v1/b/{quote(self.bucket, safe='')}/o"
+        return f"/upload/storage/v1/b/{_quote_bucket(self.bucket)}/o"
 
 
 def quote_for_shell(text: str) -> str:
@@ -158,6 +159,11 @@ def unescape(pattern: str) -> str | None:
     """
     rest = _ESCAPED.sub("", pattern)
     return None if re.search(r"[*?\[]", rest) else _ESCAPED.sub(r"\1", pattern)
+
+
+@lru_cache(64)
+def _quote_bucket(name: str) -> str:
+    return quote(name, safe="")
 
 
 def quoted(text: str) -> str:
@@ -226,8 +232,8 @@ class Object:
             get = resource.get
             bucket, name, key = resource["bucket"], resource["name"], None
             custom: dict[str, str] = get("metadata") or {}
-            numbers = int(resource["generation"]), int(get("size", 0)), int(get("metageneration", 1))
-            if min(numbers) < 0 or max(numbers) > _LARGEST:
+            generation, size, change = int(resource["generation"]), int(get("size", 0)), int(get("metageneration", 1))
+            if not (0 <= generation <= _LARGEST and 0 <= size <= _LARGEST and 0 <= change <= _LARGEST):
                 raise ValueError("a number is out of range")
             texts = list(map(get, _TEXTS))
             if {*map(type, (bucket, name, *custom, *custom.values()))} != _TEXT or not {*map(type, texts)} <= _OPTIONAL:
@@ -241,7 +247,7 @@ class Object:
                     raise TypeError("a key must be a string")
             updated, expires = get("updated"), get("retentionExpirationTime")
             return cls(
-                bucket, name, numbers[0], numbers[1], crc32c, numbers[2], kind, encoding,
+                bucket, name, generation, size, crc32c, change, kind, encoding,
                 None if updated is None else seconds_of_time(updated), custom, cache, disposition, language, storage,
                 time, md5, key, kms, get("temporaryHold") is True, get("eventBasedHold") is True,
                 None if expires is None else seconds_of_time(expires),
@@ -281,4 +287,6 @@ def seconds_of_time(text: str) -> float:
     ValueError, TypeError or OverflowError for anything else, and for a time outside the years 1 to 9999 in UTC.
     """
     time = datetime.fromisoformat(text)
+    if time.tzinfo is UTC:  # as the API writes it
+        return time.timestamp()
     return (time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)).timestamp()

@@ -1,6 +1,6 @@
 """`ls` and `du`: list objects and folders, and add up what folders hold. Memory holds one page of a listing."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -86,7 +86,17 @@ async def _list_all(
         raise await explain_absence(storage, source.at)
 
 
-async def _list(storage: Storage, source: Source, recursive: bool, *, versions: bool) -> AsyncGenerator[Object | Url]:
+def _list(storage: Storage, source: Source, recursive: bool, *, versions: bool) -> AsyncIterator[Object | Url]:
+    """Return the listing of a bucket or folder itself: each generator around it takes time for each entry."""
+    url = source.at
+    if isinstance(url, Url) and not source.wild and (not url.name or url.name.endswith("/")):
+        return storage.objects(url.bucket, url.prefix, delimiter=None if recursive else "/", versions=versions)
+    return _list_named(storage, source, recursive, versions=versions)
+
+
+async def _list_named(
+    storage: Storage, source: Source, recursive: bool, *, versions: bool
+) -> AsyncGenerator[Object | Url]:
     url, delimiter = source.at, None if recursive else "/"
     if source.wild and versions and isinstance(url, Url):
         async for version in match_versions(storage, url, recursive=recursive):
@@ -101,10 +111,10 @@ async def _list(storage: Storage, source: Source, recursive: bool, *, versions: 
             elif isinstance(match.source, Url) and (there := await storage.stat(match.source)) is not None:
                 yield there  # an object that stands for a folder
     elif isinstance(url, Url):
-        if versions and url.generation is None and url.name and not url.name.endswith("/"):
+        if versions and url.generation is None:
             async for version in versions_of(storage, url):
                 yield version
-        elif url.name and not url.name.endswith("/"):
+        else:
             there = await storage.stat(url)
             if there is not None:
                 yield there

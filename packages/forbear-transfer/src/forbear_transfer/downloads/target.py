@@ -14,7 +14,7 @@ import sys
 import time
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import TracebackType
 from typing import BinaryIO, Self
 
@@ -103,7 +103,8 @@ class TargetPath(AbstractContextManager["TargetPath", None]):
     @property
     def absolute(self) -> str:
         """Return the absolute path of the target."""
-        return os.path.abspath(self.path)
+        folder = self.folder.path
+        return os.path.join(_make_absolute(folder, "" if os.path.isabs(folder) else os.getcwd()), self.name)
 
     def part_name(self, token: str) -> str:
         """Return the hidden name of a part file of the target, ".NAME.TOKEN.forbear"; a long NAME is cut to 100 bytes.
@@ -264,6 +265,12 @@ class PartFile(AbstractContextManager["PartFile", None]):
 def is_part(name: str) -> bool:
     """Return whether `name` has the form of the names of part files: ".NAME.TOKEN.forbear"."""
     return _PART.fullmatch(name) is not None
+
+
+@lru_cache(64)
+def _make_absolute(folder: str, _: str) -> str:
+    """Return the absolute path of a folder, as seen from the present one; it is the same for many files."""
+    return os.path.abspath(folder)
 
 
 def _open_folder(path: str, root: StrPath | None) -> tuple[OpenFolder, str]:

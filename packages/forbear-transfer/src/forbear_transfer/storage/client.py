@@ -170,7 +170,8 @@ class Storage:
     def url(self, path: str, query: Mapping[str, str | int | None] | None = None) -> str:
         """Return the URL of a request: `path` is percent-encoded already; parameters that are None are left out."""
         parameters = (*(query or {}).items(), *self._project.items())
-        text = "&".join(f"{name}={_quote(str(value))}" for name, value in parameters if value is not None)
+        known = (each for each in parameters if each[1] is not None)
+        text = "&".join([f"{name}={value if isinstance(value, int) else _quote(str(value))}" for name, value in known])
         return f"{self.endpoint}{path}?{text}" if text else f"{self.endpoint}{path}"
 
     def is_trusted(self, url: str) -> bool:

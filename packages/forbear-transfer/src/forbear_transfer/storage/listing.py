@@ -45,14 +45,14 @@ async def list_objects(
         page = parse_page(what, await call(what, "GET", path, {**query, "fields": fields}, most=PAGE))
         entries = _parse_entries(what, page, bucket)
         for entry in entries:
-            if entry.bucket != bucket or not entry.name.startswith(prefix):  # callers cut the prefix off
+            name, kind = entry.name, type(entry)
+            if entry.bucket != bucket or not name.startswith(prefix):  # callers cut the prefix off
                 raise WrongResponse(f"{what}: {entry.url if isinstance(entry, Object) else entry} is not there")
-            before, last[type(entry)] = last[type(entry)], entry.name
-            repeats = not versions or isinstance(entry, Url) or entry.generation == generation
-            if entry.name < before or (entry.name == before and repeats):
-                how = "twice" if entry.name == before else f"after {before!r}, not in order of names"
-                raise WrongResponse(f"{what}: {entry.name!r} comes {how}")
-            generation = entry.generation
+            before = last[kind]
+            if name <= before and (name < before or not versions or kind is Url or entry.generation == generation):
+                how = "twice" if name == before else f"after {before!r}, not in order of names"
+                raise WrongResponse(f"{what}: {name!r} comes {how}")
+            last[kind], generation = name, entry.generation
             yield entry
         token = pages.next_token(page.get("nextPageToken"), empty=not entries)
         if token is None:

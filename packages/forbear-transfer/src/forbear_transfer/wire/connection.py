@@ -199,9 +199,8 @@ class Connection(Watched):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._response is None:
-            key, text = _parse_name(name), value.decode("latin-1")
-            before = self._headers.get(key)
-            self._headers[key] = text if before is None else f"{before}, {text}"
+            key, text, headers = _parse_name(name), value.decode("latin-1"), self._headers
+            headers[key] = f"{headers[key]}, {text}" if key in headers else text
 
     def on_headers_complete(self) -> None:
         parser = self._parser
