@@ -94,8 +94,7 @@ def test_sound_code_has_no_finding(sample: Sample, tmp_path: Path) -> None:
 
 
 def test_fresh_code_gets_no_false_alarm(tmp_path: Path) -> None:
-    """Of code that nobody wrote for the rules, all findings are right; more than half of what is unsafe is found."""
-    shops = [sample for sample in samples(FRESH) if sample.is_open]
-    scores = measure(shops, tmp_path)
+    """Of the open code that nobody wrote for the rules, all findings are right, and nine of ten flaws are found."""
+    scores = measure([sample for sample in samples(FRESH) if sample.is_open], tmp_path)
     assert {rule: each.wrong for rule, each in scores.items()} == dict.fromkeys(MEASURED, 0)
-    assert (scores["UNSAFE"].recall or 0) >= 0.6
+    assert min(each.recall or 0 for each in scores.values()) >= 0.9

@@ -11,6 +11,7 @@ import pytest
 from forbear_audit import AuditSettings, audit
 from forbear_audit.rules.catalog import RULES
 from forbear_audit.rules.file_findings import read_texts
+from forbear_testkit import ROOT
 
 RETRIED = "import tenacity\n\n\n@tenacity.retry\ndef f():\n    return g()\n"
 
@@ -132,3 +133,9 @@ def test_retries_in_a_very_long_line(length: int, count: int, tmp_path: Path) ->
     assert sum(finding.path.endswith("b.py") for finding in result.findings) == 1
     reasons = [] if count else ["a line with a retry has more than 5000 characters"]
     assert [unread.reason for unread in result.unread] == reasons
+
+
+def test_files_that_take_each_others_code_are_read() -> None:
+    """A call that was written out from the code of two files leads from one to the other, and not in a circle."""
+    source = ROOT / "packages" / "forbear" / "src" / "forbear" / "clients" / "grpc" / "sync.py"
+    assert audit([source], settings=EVERY).unread == ()

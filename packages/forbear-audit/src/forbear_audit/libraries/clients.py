@@ -38,7 +38,7 @@ _REDIS = ("Redis", "StrictRedis", "Valkey", "RedisCluster", "from_url")
 def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:
     """Return the operation of a call and why it may not be executed twice, None if it may or if it is unknown."""
     if not isinstance(call.func, ast.Attribute):
-        return None
+        return sdks.find_unsafe_call(module, call, region)
     return (
         _storage(module, call)
         or redis_command(module, call)

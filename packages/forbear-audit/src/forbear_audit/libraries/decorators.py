@@ -175,6 +175,21 @@ def _read_retrying(module: Module, call: ast.Call) -> RetryPolicy:
     return RetryPolicy("retrying", limits, waits, errors)
 
 
+def _read_retry(module: Module, call: ast.Call) -> RetryPolicy:
+    options = dict(zip(("exceptions", "tries", "delay", "max_delay", "backoff", "jitter"), call.args, strict=False))
+    options |= {option.arg: option.value for option in call.keywords if option.arg}
+    names = error_names(module, options["exceptions"]) if "exceptions" in options else ALL
+    tries = module.constant(options["tries"]) if "tries" in options else -1
+    attempts = (math.inf if tries < 0 else float(tries)) if isinstance(tries, int) else None
+    first, factor, jitter = (module.constant(options.get(name)) for name in ("delay", "backoff", "jitter"))
+    kind: Wait = "none" if "delay" not in options or first == 0 else "growing" if "backoff" in options else "fixed"
+    longest = None if "max_delay" in options else grows_to(seconds(first, 1), seconds(factor, 1), attempts)
+    waits = Waits(kind, "jitter" in options and jitter != 0, longest, call)
+    return RetryPolicy(
+        "retry", Limits(attempts, deadline=False), waits, RetriedErrors(names, options.get("exceptions", call))
+    )
+
+
 Parser = Callable[[Module, ast.Call], RetryPolicy]
 READERS: tuple[tuple[str, tuple[str, ...], Parser], ...] = (
     ("tenacity", ("retry", "Retrying", "AsyncRetrying"), _read_tenacity),
@@ -183,4 +198,6 @@ READERS: tuple[tuple[str, tuple[str, ...], Parser], ...] = (
     ("opnieuw", ("retry", "retry_async"), _read_opnieuw),
     ("retrying", ("retry", "Retrying"), _read_retrying),
     ("forbear", ("retry",), _read_forbear),
+    ("retry", ("retry", "retry_call"), _read_retry),
+    ("reretry", ("retry", "retry_call"), _read_retry),
 )

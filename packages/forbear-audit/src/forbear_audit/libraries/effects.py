@@ -4,16 +4,19 @@ The tables of forbear.services decide for Cloud Storage, IAM and Redis, and RFC 
 """
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from forbear_audit.libraries import clients, http, keys, sdks, sql
 from forbear_audit.reading.modules import Module
+from forbear_audit.reading.patterns import ACTING_COMMANDS, FILE_MODE
 from forbear_audit.reading.scopes import from_package, keyword, walk_inside
 from forbear_audit.reading.syntax import calls_in, calls_method
 
 _DEEPEST = 3  # functions within functions
 _MOST_READ = 100  # functions behind one retry
+_WRITES = ("write", "writelines", "writerow", "writerows", "writeheader", "dump", "copyfileobj", "to_csv")
 _RUNS = ("run", "check_call", "check_output", "call")
 
 
@@ -50,26 +53,30 @@ def effects(
     """
     repeated, read = region if repeated is None else repeated, [] if read is None else read
     for node in calls_in(region):
-        effect = _judge(module, node, repeated, handlers)
+        call = module.whole(node)
+        effect = _judge(module, call, repeated, handlers)
         if effect is not None:
-            yield replace(effect, key=effect.key or keys.find_fresh_key(module, node, repeated))
+            yield replace(effect, key=effect.key or keys.find_fresh_key(module, call, repeated))
             continue
-        home, function = module.resolve_behaviour(node)
-        if function is None or function in path or len(path) >= _DEEPEST or len(read) >= _MOST_READ:
-            continue
-        read.append(function)
-        with home.bound(function, node, module):
-            within = effects(
-                home, function.body, repeated=[*repeated, *function.body], path=(*path, function), read=read
-            )
-            inner = next(within, None)
-        if inner is not None:
-            text = inner.text if " in " in inner.text else f"{inner.text} in {function.name}()"
-            yield replace(inner, node=node, text=text, key=node if inner.key is not None else None)
+        behaviours = module.list_behaviours(call)
+        known = sdks.find_unknown_call(module, call, repeated) if not behaviours else None
+        if known is not None:
+            yield UnsafeCall(node, *known, "network", False, keys.find_fresh_key(module, call, repeated))
+        for home, function in behaviours:
+            if function in path or len(path) >= _DEEPEST or len(read) >= _MOST_READ:
+                continue
+            read.append(function)
+            with home.bound(function, call, module):
+                body = [*repeated, *function.body]
+                within = effects(home, function.body, repeated=body, path=(*path, function), read=read)
+                inner = next(within, None)
+            if inner is not None:
+                text = inner.text if " in " in inner.text else f"{inner.text} in {function.name}()"
+                yield replace(inner, node=node, text=text, key=node if inner.key is not None else None)
+                break
 
 
 def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Iterable[ast.AST]) -> UnsafeCall | None:
-    call = module.whole(call)
     request = http.request_of(module, call)
     if request is not None:
         why = http.find_unsafe_request(module, request, region)
@@ -78,7 +85,8 @@ def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Ite
         seen = http.shows_purpose(module, request)
         key = keys.find_fresh(module, request.place, region) if request.method == "PUT" and request.place else None
         return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen, key) if why else None
-    known = sdks.find_adding(module, call) or clients.find_unsafe_call(module, call, region)
+    adding = None if sql.is_in_transaction(module, call) else sdks.find_adding(module, call)
+    known = adding or clients.find_unsafe_call(module, call, region)
     if known is not None:
         return UnsafeCall(call, *known, "network")
     statement = sql.find_unsafe_statement(module, call, region, handlers)
@@ -90,19 +98,20 @@ def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Ite
 
 
 def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
-    if not (isinstance(call.func, ast.Name) and call.func.id == "open"):
+    """Return whether a call opens a file to write at its end: of this machine, or of another one."""
+    if getattr(call.func, "attr", getattr(call.func, "id", "")) != "open":
         return False
-    mode = module.constant(call.args[1] if len(call.args) > 1 else keyword(call, "mode"))
+    modes = [module.constant(item) for item in (*call.args[:2], keyword(call, "mode")) if item is not None]
     continues = any(isinstance(node, ast.Constant) and node.value == "Range" for node in walk_inside(region))
-    return isinstance(mode, str) and "a" in mode and calls_method(region, "write", "writelines") and not continues
+    appends = any(isinstance(mode, str) and FILE_MODE.search(mode) and "a" in mode for mode in modes)
+    return appends and calls_method(region, *_WRITES) and not continues
 
 
 def _program(module: Module, call: ast.Call) -> UnsafeCall | None:
     if not from_package(module.name_of(call.func), "subprocess", *_RUNS) or not call.args:
         return None
-    line = module.constant(call.args[0])
-    words = tuple(line.split()) if isinstance(line, str) else module.items(call.args[0])
-    if words is None or "curl" not in words[:1]:
-        return None
-    posts = {"POST", "PATCH", "-XPOST", "-XPATCH"} & {w for w in words if isinstance(w, str)}
-    return UnsafeCall(call, "curl -X POST", "the server may have executed the request", "network") if posts else None
+    line = ast.unparse(module.value(call.args[0]) or call.args[0])
+    found = ACTING_COMMANDS.search(" ".join(re.sub(r"""[\[\](),'"]+""", " ", line).split()))
+    return (
+        UnsafeCall(call, f"the program {found[1]}", "it may have acted before it failed", "network") if found else None
+    )

@@ -1,11 +1,12 @@
 """Error types in code, and what their names mean: which prove that nothing was done, and which no attempt cures."""
 
 import ast
+import sys
 from collections.abc import Iterator
 from typing import Final
 
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import ACCESS_ERRORS, CLIENT_PACKAGES, CONFLICT_ERRORS, REFUSALS
+from forbear_audit.reading.patterns import ACCESS_ERRORS, CLIENT_ERRORS, CLIENT_PACKAGES, CONFLICT_ERRORS, REFUSALS
 
 _CONNECT: Final = frozenset({
     "httpx.ConnectError", "httpx.ConnectTimeout", "httpx.PoolTimeout", "requests.ConnectTimeout",
@@ -48,6 +49,15 @@ _STATUS_ERRORS: Final = frozenset({
     "requests.exceptions.RequestException", "httpx.HTTPStatusError", "httpx.HTTPError",
     "aiohttp.ClientResponseError", "aiohttp.ClientError", "urllib.error.HTTPError",
 })  # fmt: skip
+
+_ANSWERS: Final = frozenset({
+    "urllib.error.HTTPError", "httpx.HTTPStatusError", "twilio.base.exceptions.TwilioRestException",
+    "kubernetes.client.rest.ApiException", "github.GithubException",
+    "kubernetes.client.exceptions.ApiException", "googleapiclient.errors.HttpError", "aiohttp.ClientResponseError",
+})  # fmt: skip
+
+TASK_FAILED: Final = "task.Failed"
+"""Stands for every error after which a queue repeats a task."""
 
 INTERRUPTS: Final = frozenset({
     "BaseException", "KeyboardInterrupt", "SystemExit", "GeneratorExit", "asyncio.CancelledError",
@@ -123,10 +133,15 @@ def join_names(parts: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
 def is_doubtful(name: str, kind: str) -> bool:
     """Return whether an error leaves open if a call of this kind ("network", "sql", "file") was executed."""
     last = name.rpartition(".")[2]
+    if last == "ConnectionTimeout" and name.startswith(("elastic", "opensearch")):
+        return True  # the answer took too long
     if name in _CONNECT or REFUSALS.search(last) or (kind == "sql" and last in _ROLLED_BACK) or is_hopeless(name):
         return False
     if name == "webhook.Failed":
         return kind != "file"  # what could not be written is often why it failed
+    package, _, own = name.partition(".")
+    if package and own and package not in sys.stdlib_module_names and CLIENT_ERRORS.search(last):
+        return True
     return name in _DOUBTFUL or ("." in name and bool(CLIENT_PACKAGES.search(name)))
 
 
@@ -139,6 +154,11 @@ def is_hopeless(name: str) -> bool:
 def is_conflict(name: str) -> bool:
     """Return whether an error means that a rival was faster: another attempt needs no wait."""
     return bool(CONFLICT_ERRORS.search(name.rpartition(".")[2]))
+
+
+def is_answer(name: str) -> bool:
+    """Return whether an error always is an answer of a server, so that it may be a 4xx."""
+    return name in _ANSWERS
 
 
 def is_status_error(name: str) -> bool:

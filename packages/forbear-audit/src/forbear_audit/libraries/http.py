@@ -15,6 +15,7 @@ from forbear_audit.reading.patterns import (
     ABSOLUTE_FUNCTIONS,
     GENERAL_FUNCTIONS,
     HARMLESS_PATHS,
+    HARMLESS_RPCS,
     HARMLESS_URL_NAMES,
     HTTP_CLIENTS,
     MUTATIONS,
@@ -37,6 +38,8 @@ _CLIENTS = (
     "HTTPConnection", "HTTPSConnection",
 )  # fmt: skip
 _VERBS = ("get", "post", "put", "patch", "delete", "head", "options")
+_METHODS = (*_VERBS, "request", "stream")
+_PREPARES, _MAKES = ("prepare", "prepare_request"), ("Request", "build_request")
 _OPTIONS = frozenset({"json", "data", "headers", "timeout", "files", "params", "content", "auth", "verify"})
 _DEEPEST = 5  # steps from a name to its value
 _MOST_CALLERS = 10  # of a function that sends any request
@@ -54,33 +57,42 @@ class CodeRequest:
 
 def request_of(module: Module, call: ast.Call) -> CodeRequest | None:
     """Return the request that a call of an HTTP library sends, None if it is no such call or its method is unknown."""
-    dotted = module.name_of(call.func)
-    if dotted in ("urllib.request.urlopen", "urlopen"):
-        return _urlopen(module, call)
-    if not isinstance(call.func, ast.Attribute):
-        return None
-    name = call.func.attr
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
     first = call.args[0] if call.args else None
-    if name in _VERBS and _is_client(module, call):
+    if name in ("send", "urlopen"):
+        return _read_sent(module, call, first)
+    if not isinstance(call.func, ast.Attribute) or not (name in _METHODS and _is_client(module, call)):
+        return None
+    if name in _VERBS:
         place = first or keyword(call, "url")
         return CodeRequest(call, name.upper(), _url(module, place), place)
-    if name in ("request", "stream") and _is_client(module, call):
-        method = module.constant(first or keyword(call, "method"))
-        second = call.args[1] if len(call.args) > 1 else keyword(call, "url")
-        return CodeRequest(call, method.upper(), _url(module, second), second) if isinstance(method, str) else None
-    return None
+    return _read_named(module, call)
 
 
-def _urlopen(module: Module, call: ast.Call) -> CodeRequest | None:
-    target = module.value(call.args[0]) if call.args else None
-    body = keyword(call, "data") or (call.args[1] if len(call.args) > 1 else None)
-    if isinstance(target, ast.Call) and module.name_of(target.func) == "urllib.request.Request":
-        body = body or keyword(target, "data") or (target.args[1] if len(target.args) > 1 else None)
-        option = keyword(target, "method")
-        method = module.constant(option) if option is not None else "POST" if body is not None else "GET"
-        url = _url(module, target.args[0] if target.args else keyword(target, "url"))
-        return CodeRequest(target, method.upper(), url) if isinstance(method, str) else None
-    return CodeRequest(call, "POST", _url(module, target)) if body is not None else None
+def _read_named(module: Module, call: ast.Call) -> CodeRequest | None:
+    """Return the request of a call whose first argument is the method, None if that is unknown."""
+    method = module.constant(call.args[0] if call.args else keyword(call, "method"))
+    place = call.args[1] if len(call.args) > 1 else keyword(call, "url")
+    return CodeRequest(call, method.upper(), _url(module, place), place) if isinstance(method, str) else None
+
+
+def _read_sent(module: Module, call: ast.Call, first: ast.expr | None) -> CodeRequest | None:
+    """Return the request that `urlopen` and `send` get: one that was made before, or its URL and body."""
+    made = module.value(first)
+    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr in _PREPARES:
+        made = module.value(made.args[0] if made.args else made.func.value)
+    name = module.name_of(made.func) if isinstance(made, ast.Call) else ""
+    if isinstance(made, ast.Call) and name.rpartition(".")[2] in _MAKES and not name.startswith("urllib"):
+        return _read_named(module, made)
+    if not module.name_of(call.func).endswith("urlopen"):
+        return None
+    body, url = keyword(call, "data") or (call.args[1] if len(call.args) > 1 else None), made
+    if isinstance(made, ast.Call) and name == "urllib.request.Request":
+        body = body or keyword(made, "data") or (made.args[1] if len(made.args) > 1 else None)
+        call, url = made, made.args[0] if made.args else keyword(made, "url")
+    option = keyword(call, "method")
+    method = module.constant(option) if option is not None else "POST" if body is not None else "GET"
+    return CodeRequest(call, method.upper(), _url(module, url)) if isinstance(method, str) else None
 
 
 def _is_client(module: Module, call: ast.Call) -> bool:
@@ -92,13 +104,14 @@ def _is_client(module: Module, call: ast.Call) -> bool:
     if isinstance(value, ast.Call) and _makes_client(module.name_of(value.func)):
         return True
     note = module.type_name(value) if value is not None else ""
-    if note:
+    if note.partition(".")[0] in LIBRARIES:
         return _makes_client(note)
     name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
     if isinstance(owner, ast.Subscript):
         name = str(module.constant(owner.slice))
     uses_http = any(full.partition(".")[0] in LIBRARIES for full in module.imports.values())
-    return uses_http and bool(HTTP_CLIENTS.search(name)) and any(item.arg in _OPTIONS for item in call.keywords)
+    named = bool(HTTP_CLIENTS.search(name)) and (uses_http or "/" in (_url(module, next(iter(call.args), None)) or ""))
+    return named and any(item.arg in _OPTIONS for item in call.keywords)
 
 
 def _makes_client(dotted: str) -> bool:
@@ -155,6 +168,8 @@ def find_unsafe_request(module: Module, request: CodeRequest, region: list[ast.s
     key = keys.find_key(module, request.call)
     if key is not None:
         return keys.WHY if keys.find_fresh(module, key, region) is not None else None
+    if keys.has_own_id(module, request.call, region):
+        return None
     return f"{request.method} is not idempotent: a lost response does not prove that nothing was done"
 
 
@@ -189,6 +204,11 @@ def _is_harmless(module: Module, request: CodeRequest) -> bool:
         return not any(MUTATIONS.search(text) for text in _texts(module, request.call))
     if path and HARMLESS_PATHS.search(path):
         return True
+    body = module.value(keyword(request.call, "json"))
+    if isinstance(body, ast.Dict) and any(
+        _names_reading(module, *pair) for pair in zip(body.keys, body.values, strict=True)
+    ):
+        return True
     call = request.call
     place = keyword(call, "url") or next((item for item in call.args if not isinstance(item, ast.Constant)), None)
     if isinstance(place, (ast.Name, ast.Attribute)) and HARMLESS_URL_NAMES.search(
@@ -202,6 +222,14 @@ def _is_harmless(module: Module, request: CodeRequest) -> bool:
     if is_reading(name):
         return True
     return owner is not None and bool(READING_CLASSES.search(owner.name)) and not WRITING_FUNCTIONS.search(name)
+
+
+def _names_reading(module: Module, key: ast.expr | None, value: ast.expr) -> bool:
+    """Return whether an item of a body says which procedure to call, and that one only reads."""
+    name = module.constant(value) if key is not None and module.constant(key) in ("method", "jsonrpc_method") else None
+    return isinstance(name, str) and (
+        is_reading(name.rpartition(".")[2]) or bool(HARMLESS_RPCS.search(name[:1].upper() + name[1:]))
+    )
 
 
 def _texts(module: Module, call: ast.Call) -> Iterator[str]:

@@ -4,10 +4,12 @@ import ast
 from collections.abc import Iterator
 
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import FRESH_VALUES, IDEMPOTENCY_HEADERS, KEYS_IN_BODIES
+from forbear_audit.reading.patterns import FRESH_VALUES, IDEMPOTENCY_HEADERS, KEYS_IN_BODIES, SENT_KEYS
 from forbear_audit.reading.scopes import keyword, walk_inside
+from forbear_audit.reading.syntax import plain_names_in
 
 WHY = "its idempotency key is made inside of what is repeated, so every attempt has another one"
+_DUMPS = ("asdict", "vars", "model_dump", "model_dump_json", "dict", "to_dict")
 _DEEPEST = 4  # steps from a name to its value, and from a call to the function that it calls
 
 
@@ -26,8 +28,8 @@ def find_key(module: Module, call: ast.Call) -> ast.expr | None:
     headers = headers_of(module, call)
     if isinstance(call.func, ast.Attribute):
         headers |= dict(_set_later(module, ast.unparse(call.func.value) + ".headers", call))
-    options = {option.arg: option.value for option in call.keywords if option.arg}
-    return next((value for name, value in {**headers, **options}.items() if IDEMPOTENCY_HEADERS.search(name)), None)
+    key = next((value for name, value in headers.items() if IDEMPOTENCY_HEADERS.search(name)), None)
+    return key or next((value for name, value in _fields(module, call, 2) if SENT_KEYS.search(name)), None)
 
 
 def find_fresh_key(module: Module, call: ast.Call, region: list[ast.stmt]) -> ast.AST | None:
@@ -41,6 +43,18 @@ def find_fresh_key(module: Module, call: ast.Call, region: list[ast.stmt]) -> as
     return None
 
 
+def has_own_id(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
+    """Return whether a call passes an id or token that the code makes itself, at random, before the first attempt."""
+    values = [value for name, value in _fields(module, call, 2) if KEYS_IN_BODIES.search(name)]
+    return any(
+        FRESH_VALUES.search(module.name_of(part.func)) and not is_inside(module, part, region)
+        for value in values
+        if (made := module.value(value)) is not None and find_fresh(module, value, region) is None
+        for part in ast.walk(made)
+        if isinstance(part, ast.Call)
+    )
+
+
 def _fields(module: Module, call: ast.Call, depth: int) -> Iterator[tuple[str, ast.expr]]:
     """Yield the options of a call, and the items of the dictionaries that it passes."""
     for option in call.keywords:
@@ -50,8 +64,21 @@ def _fields(module: Module, call: ast.Call, depth: int) -> Iterator[tuple[str, a
         yield from _items(module, value, depth)
         made = module.value(value)
         name = ast.unparse(made.func).rpartition(".")[2] if isinstance(made, ast.Call) else ""
+        if isinstance(made, ast.Call) and name in _DUMPS:
+            yield from _fields_of_object(module, made)
         if isinstance(made, ast.Call) and (name == "dict" or name[:1].isupper()):  # Order(id=...)
             yield from ((option.arg, option.value) for option in made.keywords if option.arg)
+
+
+def _fields_of_object(module: Module, dump: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the fields of an object that a call makes a dictionary or a text of."""
+    given = dump.args[0] if dump.args else dump.func.value if isinstance(dump.func, ast.Attribute) else dump.func
+    known = module.type_of(given)
+    for owner, name in known[0].assigned if known is not None else ():
+        if known is not None and owner is known[1]:
+            field = ast.copy_location(ast.Attribute(given, name, ast.Load()), given)
+            module.parents[field] = module.parents.get(dump, module.tree)
+            yield name, field
 
 
 def _items(module: Module, expr: ast.expr | None, depth: int = 1) -> Iterator[tuple[str, ast.expr]]:
@@ -74,6 +101,9 @@ def _set_later(module: Module, owner: str, place: ast.expr) -> Iterator[tuple[st
     function = module.function_of(place)
     for item in module.items_set.get((function, owner), []) if function is not None else ():
         yield str(item.arg), item.value
+    for call in module.calls_of("update") if function is not None else ():
+        if call.args and isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == owner:
+            yield from _items(module, call.args[0])
 
 
 def is_inside(module: Module, node: ast.AST, region: list[ast.stmt]) -> bool:
@@ -89,16 +119,33 @@ def find_fresh(module: Module, expr: ast.expr, region: list[ast.stmt], depth: in
             fresh = FRESH_VALUES.search(module.name_of(part.func)) or _makes_fresh(module, part, depth)
             if fresh and is_inside(module, part, region):
                 return part
+            if (made := _find_fresh_object(module, part, region)) is not None:
+                return made
         elif isinstance(part, ast.Attribute) and depth < _DEEPEST:
             made = module.value(part.value)
             if isinstance(made, ast.Call) and is_inside(module, made, region) and _is_fresh_field(module, part):
                 return made
         elif isinstance(part, ast.Name) and depth < _DEEPEST:
+            around = module.parents.get(region[0]) if region else None
+            if isinstance(around, ast.For) and part.id in plain_names_in(around.target):
+                return part  # the number of the attempt
             for value in module.values(part):
                 found = find_fresh(module, value, region, depth + 1)
                 if found is not None:
                     return found
     return None
+
+
+def _find_fresh_object(module: Module, call: ast.Call, region: list[ast.stmt]) -> ast.AST | None:
+    """Return what makes the object of a method anew in each attempt, if the method reads a field that is fresh."""
+    made = module.value(call.func.value) if isinstance(call.func, ast.Attribute) else None
+    if not (isinstance(made, ast.Call) and is_inside(module, made, region)):
+        return None
+    home, function = module.resolve_call(call)
+    fields = (
+        [node for node in walk_inside(function.body) if isinstance(node, ast.Attribute)] if function is not None else []
+    )
+    return made if any(_is_fresh_field(home, field) for field in fields) else None
 
 
 def _is_fresh_field(module: Module, attribute: ast.Attribute) -> bool:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from forbear_audit.libraries.errors import TASK_FAILED
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.scopes import Function, from_package, keyword, walk_inside
@@ -12,7 +13,7 @@ from forbear_audit.reading.scopes import Function, from_package, keyword, walk_i
 Task = tuple[RetryPolicy, ast.AST, RepeatedCode]
 """The policy of a task, its node, and what it repeats."""
 
-_ERRORS = RetriedErrors(("celery.WorkerLost",), has_predicate=True)
+_ERRORS = RetriedErrors(("celery.WorkerLost", TASK_FAILED), has_predicate=True)
 """A queue repeats a task after every error, and when its worker dies: that is what it is for."""
 
 
@@ -31,6 +32,7 @@ _QUEUES = (
     _Queue("dramatiq", ("actor",), "max_retries", 20, ""),
     _Queue("huey", ("task", "periodic_task"), "retries", 0),
     _Queue("prefect", ("task", "flow"), "retries", 0),
+    _Queue("metaflow", ("retry",), "times", 3),
     _Queue("airflow", ("task",), "retries", 0, "retry_exponential_backoff"),
     _Queue("dagster", ("op", "asset", "multi_asset"), "retry_policy", 0),
     _Queue("temporalio.activity", ("defn",), "", None, ""),

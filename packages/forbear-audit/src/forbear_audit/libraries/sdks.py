@@ -5,8 +5,11 @@
 
 import ast
 import re
+import sys
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,43 +17,39 @@ import forbear
 from forbear.services.aws import RECOMMENDED, classify
 from forbear.verdicts import Safety
 from forbear_audit.libraries import keys
+from forbear_audit.libraries.http import is_reading
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import ACTING_METHODS, HARMLESS_RPCS, NAMED_THINGS
+from forbear_audit.reading.patterns import (
+    ACTING_METHODS,
+    ACTING_NAMES,
+    ACTING_OWNERS,
+    CLIENT_PACKAGES,
+    HARMLESS_RPCS,
+    MUTATIONS,
+    NAMED_THINGS,
+    NO_CLIENTS,
+    OTHER_READERS,
+    STUBS,
+    WORD_STARTS,
+)
 from forbear_audit.reading.scopes import from_package, keyword
-
-_ORIGINS = {
-    "stripe": "https://api.stripe.com/v1", "twilio": "https://api.twilio.com", "slack_sdk": "https://slack.com/api",
-    "sendgrid": "https://api.sendgrid.com/v3", "github": "https://api.github.com", "square": "https://connect.squareup.com/v2",
-    "kubernetes": "https://kubernetes.default.svc", "braintree": "https://api.braintreegateway.com",
-    "paypalrestsdk": "https://api.paypal.com/v1", "mailchimp_transactional": "https://mandrillapp.com/api",
-    "postmarker": "https://api.postmarkapp.com", "notion_client": "https://api.notion.com/v1", "gitlab": "https://gitlab.com/api",
-    "jira": "https://api.atlassian.com", "azure": "https://management.azure.com", "discord": "https://discord.com/api",
-    "telegram": "https://api.telegram.org", "pika": "amqp://", "kafka": "kafka://", "aiokafka": "kafka://",
-    "confluent_kafka": "kafka://", "pymongo": "mongodb://", "motor": "mongodb://", "smtplib": "smtp://",
-    "aiosmtplib": "smtp://", "mlflow": "https://mlflow.invalid", "gspread": "https://sheets.googleapis.com",
-    "hubspot": "https://api.hubapi.com", "simple_salesforce": "https://salesforce.invalid", "pulsar": "pulsar://",
-    "nats": "nats://", "paho": "mqtt://", "aio_pika": "amqp://", "aiomqtt": "mqtt://", "wandb": "https://api.wandb.ai",
-    "atlassian": "https://api.atlassian.com", "zenpy": "https://zendesk.invalid", "plaid": "https://plaid.invalid",
-    "mailjet_rest": "https://api.mailjet.com", "pagerduty": "https://api.pagerduty.com", "firebase_admin": "https://fcm.invalid",
-    "telebot": "https://api.telegram.org", "tweepy": "https://api.twitter.com", "databricks": "https://databricks.invalid",
-    "kombu": "amqp://", "stomp": "stomp://", "boxsdk": "https://api.box.com", "asana": "https://asana.invalid",
-    "prefect": "https://prefect.invalid", "ccxt": "https://ccxt.invalid", "alpaca": "https://alpaca.invalid",
-}  # fmt: skip
-"""The origins to which SDKs send their calls, by the package."""
 
 _ADDING = {
     "to_sql": ("if_exists", "append"), "to_gbq": ("if_exists", "append"), "write_deltalake": ("mode", "append"),
-    "to_parquet": ("mode", "append"), "to_csv": ("mode", "a"), "append_row": ("", ""), "append_rows": ("", ""),
-    "insert_rows_json": ("row_ids", None), "insert_rows": ("", ""), "load_table_from_dataframe": ("job_id", None),
-    "load_table_from_json": ("job_id", None), "load_table_from_uri": ("job_id", None), "insert_df": ("", ""),
-    "load_table_from_file": ("job_id", None), "bulk": ("_id", None), "streaming_bulk": ("_id", None),
-    "async_bulk": ("_id", None), "index": ("id", None), "write_pandas": ("overwrite", None), "saveAsTable": ("", ""),
-    "insertInto": ("", ""), "jdbc": ("", ""), "save": ("", ""), "parquet": ("", ""),
+    "to_parquet": ("mode", "append"), "write_database": ("if_table_exists", "append"), "to_csv": ("mode", "a"),
+    "append_row": ("", ""), "append_rows": ("", ""), "insert_rows_json": ("row_ids", None), "insert_rows": ("", ""),
+    "load_table_from_dataframe": ("job_id", None), "load_table_from_json": ("job_id", None), "insert_df": ("", ""),
+    "load_table_from_uri": ("job_id", None), "load_table_from_file": ("job_id", None), "bulk": ("_id", None),
+    "streaming_bulk": ("_id", None), "async_bulk": ("_id", None), "index": ("id", None), "save": ("", ""),
+    "write_pandas": ("overwrite", None), "saveAsTable": ("", ""), "insertInto": ("", ""), "jdbc": ("", ""),
+    "parquet": ("", ""),
 }  # fmt: skip
 """The methods that add rows, with an option: its value by which they do, or None if they do without it."""
 
 _ON_SPARK = ("saveAsTable", "insertInto", "jdbc", "save", "parquet")
 _ON_ELASTIC = ("bulk", "streaming_bulk", "async_bulk", "index")
+_VERBS = ("create", "insert", "publish", "submit", "send", "enqueue", "book", "dispatch")
+_NAMED = ("indices", "collections", "topics", "buckets", "databases", "tables", "indexes", "queues")
 _SENDS_MAIL = ("sendmail", "send_message")
 _STEPS = 6  # from a part to the object: client.db["x"].table
 _TWICE = "it may have been done before the failure, and would be done twice"
@@ -58,27 +57,85 @@ _TWICE = "it may have been done before the failure, and would be done twice"
 
 def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:
     """Return what a call of an SDK does and why it may not be executed twice, None if it may or if it is unknown."""
-    if not isinstance(call.func, ast.Attribute):
-        return None
-    service = aws_service(module, call.func.value)
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    service = aws_service(module, owner) if owner is not None else None
     if service is not None:
         return _judge_aws(module, call, service, region)
-    method = call.func.attr
-    stub = maker(module, call.func.value).rpartition(".")[2]
-    if stub.endswith("Stub") and method[:1].isupper():
-        return None if HARMLESS_RPCS.search(method) else (f"the RPC {method}()", _TWICE)
-    if not (ACTING_METHODS.search(method) or method in _SENDS_MAIL):
+    made = maker(module, owner) if owner is not None else ""
+    dotted = made or module.name_of(call.func)
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else dotted.rpartition(".")[2]
+    if owner is not None and _is_remote(owner, made):
+        words = (part.capitalize() if part.isupper() else part[:1].upper() + part[1:] for part in method.split("_"))
+        return None if HARMLESS_RPCS.search("".join(words)) else (f"the RPC {method}()", _TWICE)
+    package = dotted.partition(".")[0] if not from_package(dotted, "django.core.mail") else "smtplib"
+    first = module.value(call.args[0]) if call.args else None
+    text = module.constant(first.args[0] if isinstance(first, ast.Call) and first.args else first)
+    if method in ("storbinary", "storlines") and call.args and "APPE " in ast.unparse(call.args[0]):
+        return "APPE of FTP", "what a failed attempt wrote stays in the file"
+    if isinstance(text, str) and package == "gql" and MUTATIONS.search(text):
+        return "a mutation of GraphQL", _TWICE
+    known = bool(CLIENT_PACKAGES.search(f"{package}.")) and (
+        package == "google" or not OTHER_READERS.search(f"{package}.")
+    )
+    if package == "google" and method in ("update", "set") and "Increment(" in ast.unparse(call):
+        return "an update that adds", _TWICE
+    if package == "google" and method == "add" and from_package(dotted, "google.cloud.firestore"):
+        return "firestore: add()", _TWICE
+    if package in (module.path or Path()).parts:
+        return None  # the package itself
+    if not known or not (ACTING_METHODS.search(method) or method in _SENDS_MAIL) or _is_named(module, call, package):
         return None
-    dotted = maker(module, call.func.value) or module.name_of(call.func)
-    package = dotted.partition(".")[0]
-    known = _ORIGINS.get(package)
-    if from_package(dotted, "google.cloud") and not from_package(dotted, "google.cloud.storage"):
+    if package == "google":
         service = dotted.rpartition(".")[2].removesuffix("Client")
-        known = f"/google.cloud.{service}/{method}" if service and dotted.endswith("Client") else None
-    key = keys.find_key(module, call) if known is not None else None
-    if known is None or (key is not None and keys.find_fresh(module, key, region) is None) or _is_named(call, package):
+        is_client = from_package(dotted, "google.cloud") and service and dotted.endswith("Client")
+        if not is_client or forbear.explain(f"/google.cloud.{service}/{method}").repeatable:
+            return None
+    return _judge_key(module, call, region, f"{package}: {method}()")
+
+
+def find_unknown_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:
+    """Return what a call of an object that no table knows does by its name, None if it does not say that it acts."""
+    around = module.function_of(call)
+    if around is not None and (is_reading(around.name) or NO_CLIENTS.search(around.name)):
         return None
-    return None if _may_be_repeated(known, method) else (f"{package}: {method}()", _TWICE if key is None else keys.WHY)
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    made = maker(module, owner) if owner is not None else ""
+    dotted = made or module.name_of(call.func)
+    package, _, method = dotted.partition(".")
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else method.rpartition(".")[2]
+    if (
+        package in sys.stdlib_module_names
+        or package in (module.path or Path()).parts
+        or OTHER_READERS.search(f"{package}.")
+    ):
+        return None
+    if owner is not None and NO_CLIENTS.search(ast.unparse(owner)):
+        return None
+    text = "" if owner is None else ast.unparse(owner)
+    is_part = isinstance(owner, ast.Attribute) and ast.unparse(owner.value) not in ("self", "cls")  # a.orders.create
+    is_model = isinstance(owner, ast.Name) and text[:1].isupper() and text in module.imports  # Event.create(...)
+    is_known = is_part or is_model or ACTING_OWNERS.search(text) or (made and not made.startswith("."))
+    says = ACTING_METHODS if STUBS.search(text) else ACTING_NAMES
+    is_named = NAMED_THINGS.search(WORD_STARTS.sub("_", method).lower()) or _is_named(module, call, package)
+    acts = not is_named and (says.search(method) or (method in _VERBS and is_known))
+    if not acts or not (call.args or call.keywords):
+        return None
+    return _judge_key(module, call, region, f"{method}()")
+
+
+def _judge_key(module: Module, call: ast.Call, region: list[ast.stmt], what: str) -> tuple[str, str] | None:
+    """Return what a call does, None if it has a key that is made outside of `region`."""
+    key = keys.find_key(module, call)
+    if key is None:
+        return what, _TWICE
+    return (what, keys.WHY) if keys.find_fresh(module, key, region) is not None else None
+
+
+def _is_remote(owner: ast.expr, made: str) -> bool:
+    """Return whether each method of an object is a call of a server: of a stub of gRPC, or a service of SOAP."""
+    if isinstance(owner, ast.Attribute) and owner.attr == "service" and made.partition(".")[0] in ("zeep", "suds"):
+        return True
+    return made.endswith(("Stub", ".ServerProxy"))
 
 
 def find_adding(module: Module, call: ast.Call) -> tuple[str, str] | None:
@@ -92,7 +149,7 @@ def find_adding(module: Module, call: ast.Call) -> tuple[str, str] | None:
         return None
     if name in _ON_ELASTIC:
         known = module.name_of(call.func) if name != "index" else maker(module, getattr(call.func, "value", call.func))
-        passed = " ".join(ast.unparse(v) for item in call.args if (v := module.value(item)) is not None)
+        passed = " ".join(map(ast.unparse, _list_behind(module, call)))
         if known.partition(".")[0] not in ("elasticsearch", "opensearchpy") or "'_id'" in passed:
             return None
     given = keyword(call, option) if option else None
@@ -100,27 +157,34 @@ def find_adding(module: Module, call: ast.Call) -> tuple[str, str] | None:
         return None
     if value is None and given is not None and module.constant(given) is not None:
         return None
-    config = module.value(keyword(call, "job_config"))
-    if config is not None and re.search("WRITE_TRUNCATE|WRITE_EMPTY", ast.unparse(config)):
+    config, function = module.value(keyword(call, "job_config")), module.function_of(call)
+    if config is not None and re.search("WRITE_TRUNCATE|WRITE_EMPTY", ast.unparse(function or config)):
         return None
     return f"{name}()", "the rows may have been added before the failure, and would be added twice"
 
 
-def _is_named(call: ast.Call, package: str) -> bool:
+def _list_behind(module: Module, call: ast.Call) -> Iterator[ast.AST]:
+    """Yield what a call passes, and the functions that make it."""
+    for value in map(module.value, call.args):
+        function = module.resolve_call(value)[1] if isinstance(value, ast.Call) else None
+        if value is not None:
+            yield function or value
+
+
+def _is_named(module: Module, call: ast.Call, package: str) -> bool:
     """Return whether a call names what it creates, so that a second one finds that it is there."""
+    if isinstance(kept := keyword(call, "retain"), ast.Constant) and kept.value is True:
+        return True  # a message that is kept sets a state
     if package == "kubernetes":
-        return "generate" not in ast.unparse(call)
+        return not any("generate" in ast.unparse(each) for each in (call, *_list_behind(module, call)))
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     passed = next(iter(call.args), None)  # pymongo writes the `_id` that it makes into the caller's document
-    return bool(NAMED_THINGS.search(method)) or (package in ("pymongo", "motor") and isinstance(passed, ast.Name))
-
-
-@cache
-def _may_be_repeated(place: str, method: str) -> bool:
-    """Return what `forbear.explain` says of the request or RPC that a method sends."""
-    if place.startswith("/"):
-        return forbear.explain(place).repeatable
-    return place.startswith("http") and forbear.explain(f"POST {place}/{method}", body=None).repeatable
+    holder = getattr(getattr(call.func, "value", None), "attr", "")  # client.indices.create(...)
+    return (
+        bool(NAMED_THINGS.search(method))
+        or holder in _NAMED
+        or (package in ("pymongo", "motor") and isinstance(passed, ast.Name))
+    )
 
 
 def maker(module: Module, owner: ast.expr) -> str:

@@ -7,9 +7,11 @@ from typing import cast
 from forbear_audit.libraries.clients import STORAGE, repeats_commands, uses
 from forbear_audit.libraries.sdks import aws_service, boto_client, maker
 from forbear_audit.reading.modules import Module, sets_constant
-from forbear_audit.reading.patterns import READING_FUNCTIONS
+from forbear_audit.reading.patterns import CLIENT_PACKAGES, READING_FUNCTIONS, RETRYING_COMMANDS
 from forbear_audit.reading.scopes import from_package, keyword
 
+_SESSIONS = ("Session", "session", "Client", "AsyncClient")
+_STEPS = 6  # from a part to the client
 _DEFAULTS: dict[str, tuple[str, str, tuple[object, ...], str]] = {
     "openai": (r"OpenAI$", "max_retries", (0,), "makes up to 3 attempts"),
     "anthropic": (r"Anthropic\w*$", "max_retries", (0,), "makes up to 3 attempts"),
@@ -24,6 +26,7 @@ _DEFAULTS: dict[str, tuple[str, str, tuple[object, ...], str]] = {
     "kubernetes": (r"Api$", "", (), "makes up to 4 attempts by urllib3"),
     "kubernetes_asyncio": (r"^$", "", (), ""),
     "urllib3": (r"^(?:PoolManager|HTTPS?ConnectionPool)$", "retries", (0, False), "makes up to 4 attempts"),
+    "kafka": (r"^KafkaProducer$", "retries", (0,), "repeats what it sends"),
     "minio": (r"^Minio$", "http_client", (), "makes up to 6 attempts"),
     "github": (r"^Github$", "retry", (0, None), "makes up to 11 attempts"),
     "pymongo": (r"MongoClient$", "retryWrites", (False,), "repeats an operation once"),
@@ -49,30 +52,40 @@ def roots_of(package: str) -> tuple[str, ...]:
 
 def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
     """Return the package of a client that retries by itself, and what it does; None if it does not retry."""
+    dotted = module.name_of(call.func)
+    if from_package(dotted, "subprocess") and call.args:
+        words = ast.unparse(module.value(call.args[0]) or call.args[0])
+        return ("subprocess", "the program retries, too") if RETRYING_COMMANDS.search(words) else None
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    made = maker(module, owner) or dotted
+    limit, off = keyword(call, "max_retries", "num_retries", "retries"), keyword(call, "retry")
+    count = module.constant(limit) if limit is not None else None
+    if CLIENT_PACKAGES.search(made) and isinstance(count, int) and count > 0:
+        return made.partition(".")[0], f"this call makes up to {count + 1} attempts"
     if not isinstance(call.func, ast.Attribute):
         return None
+    is_off = off is not None and module.constant(off) is None
     if call.func.attr in STORAGE and uses(module, "google.cloud.storage"):
-        off = keyword(call, "retry")
-        if off is not None and module.constant(off) is None:
-            return None
-        return "google", "google-cloud-storage retries this call for up to 120 s"
-    dotted = module.name_of(call.func)
+        return None if is_off else ("google", "google-cloud-storage retries this call for up to 120 s")
     if from_package(dotted, "stripe") and dotted.count(".") > 1:
         never = sets_constant(module, "stripe.max_network_retries", 0)
         return None if never else ("stripe", "stripe makes up to 3 attempts")
     if dotted.split(".")[0] in ("openai", "anthropic") and dotted.count(".") > 1:  # the client of the module
         return dotted.partition(".")[0], "its default client makes up to 3 attempts"
-    made = maker(module, call.func.value)
-    off = keyword(call, "retry")
+    if made.endswith("Stub") and module.configs:
+        return "grpc", "the service config of its channel retries"
     reads = READING_FUNCTIONS.search(call.func.attr) or call.func.attr.startswith(("access_", "publish"))
-    if from_package(made, "google.cloud") and reads:  # these have a retry by default
-        return None if off is not None and module.constant(off) is None else ("google", "the client retries this call")
-    owner: ast.expr = call.func
-    while isinstance(owner, (ast.Attribute, ast.Call)):
-        owner = owner.value if isinstance(owner, ast.Attribute) else owner.func
+    if from_package(made, "google.cloud") and (reads or off is not None):  # these have a retry by default
+        return None if is_off else ("google", "the client retries this call")
+    for _ in range(_STEPS):
         own = _client_retries(module, owner)
         if own is not None:
             return own
+        value = module.value(owner)
+        value = value.func if isinstance(value, ast.Call) else value
+        if not isinstance(value, ast.Attribute):
+            break
+        owner = value.value
     return None
 
 
@@ -95,8 +108,12 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
     if client is not None:
         text = _boto_retries(module, client)
         return ("botocore", text) if text is not None else None
-    if name in ("Session", "session", "Client", "AsyncClient"):
-        text = _find_mounted(module, value)
+    home, owner_class = module.definition(value.func)
+    bases = [home.name_of(base) for base in owner_class.bases] if isinstance(owner_class, ast.ClassDef) else []
+    sessions = [each for each in (dotted, *bases) if each.rpartition(".")[2] in _SESSIONS]
+    if sessions:
+        package = sessions[0].partition(".")[0]
+        text = _find_mounted(module, value, owner_class if isinstance(owner_class, ast.ClassDef) else None)
         return (package, text) if text is not None else None
     if from_package(dotted, "aiohttp_retry", "RetryClient"):
         return "aiohttp", "RetryClient of aiohttp-retry makes several attempts"
@@ -111,12 +128,26 @@ def _read_default(module: Module, made: ast.Call, package: str, name: str) -> tu
     if package in ("redis", "valkey"):  # since redis-py 6; its pools and URLs have no retry by default
         is_pooled = name == "from_url" or keyword(made, "connection_pool") is not None
         is_off = is_pooled if given is None else not repeats_commands(module, made)
+    elif package == "kubernetes":
+        is_off = any(name.endswith(".retries") for name in module.keep(_list_switched_off))
     else:
         is_off = count in off or (option == "http_client" and given is not None)
     if is_off:
         return None
     attempts = f"makes up to {count + 1} attempts" if isinstance(count, int) else text
     return package, f"{name} {attempts}"
+
+
+def _list_switched_off(module: Module) -> list[str]:
+    """Return the attributes to which a module assigns 0 or False."""
+    assigns = [
+        node for node in module.parents if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute)
+    ]
+    return [
+        ast.unparse(node.targets[0])
+        for node in assigns
+        if isinstance(node.value, ast.Constant) and node.value.value in (0, False)
+    ]
 
 
 def _boto_retries(module: Module, client: ast.Call) -> str | None:
@@ -132,7 +163,7 @@ def _boto_retries(module: Module, client: ast.Call) -> str | None:
     return None
 
 
-def _find_mounted(module: Module, made: ast.Call) -> str | None:
+def _find_mounted(module: Module, made: ast.Call, owner: ast.ClassDef | None) -> str | None:
     """Return the retries of an adapter that is mounted on a session, or of a client's transport."""
     transport = module.value(keyword(made, "transport"))
     if isinstance(transport, ast.Call) and module.name_of(transport.func).rpartition(".")[2] in (
@@ -142,9 +173,10 @@ def _find_mounted(module: Module, made: ast.Call) -> str | None:
         return "its transport retries"
     if isinstance(transport, ast.Call) and module.constant(keyword(transport, "retries")) not in (0, ...):
         return "its transport repeats failed connects"
-    home = module.home_of(made)
-    for call in home.calls:
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "mount" and home.value(call.func.value) is made:
+    home = module.home_of(made) if owner is None else module.definition(made.func)[0]
+    for call in home.calls_of("mount"):
+        place = call.func.value if isinstance(call.func, ast.Attribute) else call
+        if home.value(place) is made or (owner is not None and home.class_of(call) is owner):
             adapter = home.value(call.args[1]) if len(call.args) > 1 else None
             if isinstance(adapter, ast.Call):
                 if home.name_of(adapter.func).endswith("RetryAdapter"):

@@ -7,9 +7,18 @@ from collections.abc import Iterable, Iterator
 from forbear_audit.libraries import sdks
 from forbear_audit.libraries.keys import is_inside
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import ADDING_UPDATES, AUTOCOMMITS, CONNECTIONS, COPIES, HARMLESS_INSERTS, INSERTS
-from forbear_audit.reading.scopes import from_package, keyword
-from forbear_audit.reading.syntax import calls_method
+from forbear_audit.reading.patterns import (
+    ADDING_UPDATES,
+    AUTOCOMMIT,
+    AUTOCOMMITS,
+    CONNECTIONS,
+    COPIES,
+    HARMLESS_INSERTS,
+    INSERTS,
+    REMOVES,
+)
+from forbear_audit.reading.scopes import from_package, walk_inside
+from forbear_audit.reading.syntax import calls_in, calls_method
 
 _RUNS = ("execute", "executemany", "exec_driver_sql", "fetch", "fetchval", "fetchrow")
 _BATCHES = ("execute_values", "execute_batch")
@@ -18,7 +27,7 @@ _TRANSACTIONS = ("begin", "transaction", "atomic", "begin_nested")
 _ADDS = ("create", "acreate", "bulk_create", "abulk_create")
 _SAVES = ("save", "asave")
 _WHY = "the row may have been committed before the failure, and a second one is added"
-_AUTOCOMMIT = ("autocommit", "isolation_level")
+_STEPS = 4  # from a cursor to its connection
 
 
 def find_unsafe_statement(
@@ -39,8 +48,19 @@ def find_unsafe_statement(
         text = f"INSERT INTO {text.split()[1]}"
     if text is None or HARMLESS_INSERTS.search(text) or not (INSERTS.search(text) or ADDING_UPDATES.search(text)):
         return None
-    if _is_in_transaction(module, call) or calls_method(handlers, "rollback"):
+    if is_in_transaction(module, call) or calls_method(handlers, "rollback"):
         return None
+    before = [
+        other
+        for other in calls_in(region)
+        if other is not call and other.args and isinstance(other.func, ast.Attribute)
+    ]
+    if any(
+        REMOVES.search(_text(module, other.args[0]) or "")
+        for other in before
+        if getattr(other.func, "attr", "") in _RUNS
+    ):
+        return None  # it replaces what was there
     committed = calls_method(region, "commit")
     if not (committed or _is_autocommit(module, call)):
         return None
@@ -69,7 +89,8 @@ def _contexts(module: Module, call: ast.Call) -> Iterator[ast.expr]:
             yield from (item.context_expr for item in parent.items)
 
 
-def _is_in_transaction(module: Module, call: ast.Call) -> bool:
+def is_in_transaction(module: Module, call: ast.Call) -> bool:
+    """Return whether a call stands in a transaction that is rolled back after a failure."""
     return any(
         (isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr in _TRANSACTIONS)
         or (isinstance(expr, (ast.Name, ast.Attribute)) and CONNECTIONS.search(ast.unparse(expr)))
@@ -78,21 +99,24 @@ def _is_in_transaction(module: Module, call: ast.Call) -> bool:
 
 
 def _is_autocommit(module: Module, call: ast.Call) -> bool:
+    """Return whether each statement of a connection is committed at once: by its client, an option, or an attribute."""
     first = call.func.value if isinstance(call.func, ast.Attribute) else call.args[0]
-    if AUTOCOMMITS.search(sdks.maker(module, first)):
+    made = sdks.maker(module, first)
+    if AUTOCOMMITS.search(made) or (not made and "asyncpg" in module.imports.values()):
         return True
-    owner = module.value(first)
-    while isinstance(owner, ast.Call) and isinstance(owner.func, ast.Attribute) and not keyword(owner, *_AUTOCOMMIT):
-        inner = module.value(owner.func.value)  # of `engine.connect()`, `connection.cursor()`
-        if not isinstance(inner, ast.Call):
+    function, texts = module.function_of(call), list[str]()
+    for _ in range(_STEPS):  # of `engine.connect()`, `connection.cursor()`
+        owner = module.value(first)
+        if not isinstance(owner, ast.Call):
             break
-        owner = inner
-    if not isinstance(owner, ast.Call):
-        return False
-    option = keyword(owner, *_AUTOCOMMIT)
-    value = module.constant(option) if option is not None else False
-    named = keyword(owner, "autocommit") is not None
-    return (named and value is True) or (not named and option is not None and value in (None, "AUTOCOMMIT"))
+        texts.append(ast.unparse(owner))
+        if not isinstance(owner.func, ast.Attribute):
+            break
+        first = owner.func.value
+    assigned = (
+        [node for node in walk_inside(function.body) if isinstance(node, ast.Assign)] if function is not None else []
+    )
+    return any(map(AUTOCOMMIT.search, [*texts, *map(ast.unparse, assigned)]))
 
 
 def find_unsafe_model(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:

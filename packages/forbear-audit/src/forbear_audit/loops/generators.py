@@ -40,9 +40,18 @@ def is_counting(module: Module, loop: Loop) -> bool:
     """Return whether a loop only counts: `while`, or `for` over numbers."""
     if isinstance(loop, ast.While):
         return True
-    values = module.items(loop.iter) if isinstance(loop.iter, (ast.Tuple, ast.List)) else None
+    values = list_iterated(module, loop)
     known = find_iterated_call(module, loop)
     return bool(values and all(isinstance(v, (int, float)) for v in values)) or (known or ("", ""))[1] in _COUNTS
+
+
+def list_iterated(module: Module, loop: ast.For | ast.AsyncFor) -> tuple[object, ...] | None:
+    """Return the values that a `for` takes from a list in the code, or by `enumerate` from any; None if unknown."""
+    source = loop.iter
+    while isinstance(source, ast.Call) and module.name_of(source.func) in _WRAPPERS and source.args:
+        source = source.args[0]
+    is_list = isinstance(source, (ast.Tuple, ast.List)) or source is not loop.iter
+    return module.items(source) if is_list else None
 
 
 def list_yielded(home: Module, loop: Loop) -> list[ast.expr]:

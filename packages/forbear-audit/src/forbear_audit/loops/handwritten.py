@@ -135,15 +135,17 @@ def _find_swallowed(home: Module, body: list[ast.stmt]) -> tuple[str, ...]:
     found: list[str] = []
     for handler in (h for node in walk_inside(body) if isinstance(node, ast.Try) for h in node.handlers):
         exits = [node for node in walk_inside(handler.body) if isinstance(node, (ast.Raise, ast.Return))]
-        kept = [
-            n
-            for n in exits
-            if isinstance(n, ast.Raise) or (n.value is not None and home.constant(n.value) not in (None, False))
-        ]
+        kept = [n for n in exits if isinstance(n, ast.Raise) or (n.value is not None and not _is_empty(home, n.value))]
         names = error_names(home, handler.type) or ()
         if not kept and any(is_doubtful(name, "network") for name in names):
             found += names
     return tuple(found)
+
+
+def _is_empty(home: Module, value: ast.expr) -> bool:
+    """Return whether a result says that there is none: None, False, or a tuple that begins so."""
+    first = value.elts[0] if isinstance(value, ast.Tuple) and value.elts else value
+    return home.constant(first) in (None, False)
 
 
 def _is_same(
@@ -161,8 +163,8 @@ def _counts(module: Module, loop: Loop) -> bool:
         return True
     if isinstance(loop, ast.AsyncFor):
         return False
-    target = loop.target.id if isinstance(loop.target, ast.Name) else ""
-    slept = bool(target) and any(target in plain_names_in(call) for call in sleeps(module, loop.body))
+    names = plain_names_in(loop.target)
+    slept = any(names & plain_names_in(call) for call in sleeps(module, loop.body))
     return slept or is_counting(module, loop)
 
 
@@ -259,7 +261,7 @@ def _evidence(module: Module, loop: Loop, checked: list[ast.stmt], errors: tuple
     """Return whether anything but the shape says "retry": a sleep, a name, or a call that leaves the process."""
     head = ast.unparse(loop.test if isinstance(loop, ast.While) else loop.target)
     names = {n.id for n in walk_inside(statements_of_handlers(loop.body)) if isinstance(n, ast.Name)}
-    if any(name in ("input", "next") for name in functions_in(checked)):
+    if "input" in functions_in(checked):
         return False
     if any(
         NETWORK_ERRORS.search(name.rpartition(".")[2]) or ("." in name and is_doubtful(name, "network"))

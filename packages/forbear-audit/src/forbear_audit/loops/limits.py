@@ -3,7 +3,7 @@
 import ast
 import math
 
-from forbear_audit.loops.generators import find_generator, find_iterated_call
+from forbear_audit.loops.generators import find_generator, find_iterated_call, list_iterated
 from forbear_audit.loops.loop_exits import may_leave
 from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import sleeps
@@ -11,7 +11,15 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import CLOCK, COUNTS_RETRIES, LOGS, MAXIMUM, STOPS, TIME, TIME_SCOPES
 from forbear_audit.reading.retry_use import Limits
 from forbear_audit.reading.scopes import Loop, walk_inside
-from forbear_audit.reading.syntax import has, names_in, names_stored, operands, statements_of_handlers, walk_assigned
+from forbear_audit.reading.syntax import (
+    has,
+    names_in,
+    names_stored,
+    operands,
+    plain_names_in,
+    statements_of_handlers,
+    walk_assigned,
+)
 
 
 def read_limits(module: Module, loop: Loop) -> Limits:
@@ -127,9 +135,8 @@ def _names_of_waits(module: Module, loop: Loop) -> set[str]:
 
 
 def _count_for_attempts(module: Module, loop: ast.For | ast.AsyncFor, counting: set[str]) -> float | None:
-    source = loop.iter
-    values = module.items(source)
-    if values is not None and isinstance(source, (ast.Tuple, ast.List)):
+    values = list_iterated(module, loop)
+    if values is not None:
         return float(len(values))
     known = find_iterated_call(module, loop)
     if known is not None:
@@ -182,17 +189,20 @@ def _default(module: Module, expr: ast.expr) -> int | None:
 
 def _count_while_attempts(module: Module, loop: ast.While, counting: set[str]) -> float | None:
     constant = isinstance(loop.test, ast.Constant) and bool(loop.test.value)
-    if not constant and not _tests_only_success(loop):
+    if not constant and not _tests_only_success(module, loop):
         return None  # a condition: a counter, or something that another thread changes
     return _count_compared_attempts(module, loop, counting)
 
 
-def _tests_only_success(loop: ast.While) -> bool:
-    """Return whether the test of a loop only reads flags that an attempt sets when it succeeds."""
-    names = names_in(loop.test)
+def _tests_only_success(module: Module, loop: ast.While) -> bool:
+    """Return whether the test of a loop only reads what an attempt sets when it succeeds: flags, a status."""
+    names = plain_names_in(loop.test)
     tried = [s for node in walk_inside(loop.body) if isinstance(node, ast.Try) for s in (*node.body, *node.orelse)]
     own = names_stored(tried) - names_stored(statements_of_handlers(loop.body))
-    is_plain = all(isinstance(leaf, ast.Name) or _is_none(leaf) for leaf in operands(loop.test))
+    is_plain = all(
+        isinstance(leaf, ast.Name) or _is_none(leaf) or truth(module, leaf, 200) is not None
+        for leaf in operands(loop.test)
+    )
     return is_plain and bool(names) and names <= own
 
 

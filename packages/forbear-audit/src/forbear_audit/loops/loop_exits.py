@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from forbear_audit.loops.paths import AGAIN, ON, Walk, is_exit, is_out
-from forbear_audit.loops.statuses import FAILED, GOOD, Status
+from forbear_audit.loops.statuses import FAILED, GOOD, Status, truth
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.names import is_none
 from forbear_audit.reading.patterns import WAITS
@@ -96,6 +96,8 @@ def find_repeated_statuses(module: Module, loop: Loop, statuses: Iterable[int] =
 
 def _may_repeat(module: Module, loop: Loop, body: list[ast.stmt], status: Status) -> bool:
     """Return whether a loop may make another round after this code and a response with this status."""
+    if isinstance(loop, ast.While) and status != "any" and truth(module, loop.test, status) is False:
+        return False
     return not all(map(is_out, Walk(module, status, _flags(loop), awaited=_find_awaited(loop)).ways(body)))
 
 

@@ -89,6 +89,8 @@ class Walk:
                 return {_RAISE + self.module.name_of(made)}
             case ast.If():
                 return self._if(statement)
+            case ast.Match():
+                return self._match(statement)
             case ast.With() | ast.AsyncWith():
                 return self.ways(statement.body)
             case ast.While(test=ast.Constant(value=forever), body=body) if forever:
@@ -115,6 +117,18 @@ class Walk:
             return ways
         ended = {way for way in ways if way == RETURN or way.startswith(_RAISE)}
         return ended or ways - {AGAIN} or {ON}
+
+    def _match(self, statement: ast.Match) -> set[str]:
+        ways = set[str]()
+        for case in statement.cases:
+            values = [node.value for node in ast.walk(case.pattern) if isinstance(node, ast.MatchValue)]
+            test = ast.Compare(statement.subject, [ast.In()], [ast.Tuple(values, ast.Load())])
+            is_any = isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None
+            value = is_any or (truth(self.module, test, self.status) if values and case.guard is None else None)
+            ways |= self.ways(case.body) if value is not False else set[str]()
+            if value:
+                return ways
+        return ways | {ON}
 
     def _try(self, attempt: ast.Try) -> set[str]:
         ways = self.ways([*attempt.body, *attempt.orelse])

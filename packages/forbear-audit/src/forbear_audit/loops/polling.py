@@ -2,11 +2,13 @@
 
 import ast
 
+from forbear_audit.libraries.http import request_of
 from forbear_audit.loops.loop_exits import failures, statements_after, statements_below
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import (
     ACTING_METHODS,
     HEALTH_URLS,
+    IDEMPOTENCY_HEADERS,
     LEAVES_PROCESS,
     LOCAL,
     NEXT_ALTERNATIVE,
@@ -54,7 +56,7 @@ def is_polling(module: Module, loop: Loop, attempt: ast.Try | None, errors: tupl
         return False
     if errors and set(errors) <= set(_ABSENT) and not any(map(LEAVES_PROCESS.search, functions_in(attempt.body))):
         return True
-    if errors and all("Timeout" in error for error in errors) and _waits_for_other(attempt):
+    if errors and all("Timeout" in error for error in errors) and _waits_for_other(module, attempt):
         return True
     if any(map(HEALTH_URLS.search, texts_in(attempt.body))):
         return True
@@ -86,6 +88,7 @@ def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
     for node in walk_inside(body):
         if isinstance(node, ast.Call) and not LOCAL.search(ast.unparse(node.func)):
             values = [*node.args, *(item.value for item in node.keywords if not _is_option(item.arg or ""))]
+            values = [value for value in values if not IDEMPOTENCY_HEADERS.search(ast.unparse(value))]
             if any(plain_names_in(value) & other for value in values):
                 return True
         if isinstance(node, ast.Subscript) and plain_names_in(node.slice) & counted:
@@ -180,7 +183,7 @@ def _looks_only(attempt: ast.Try, later: list[ast.stmt]) -> bool:
     return isinstance(calls[0], ast.Call) and not acts and any(map(PROBES.search, names))
 
 
-def _waits_for_other(attempt: ast.Try) -> bool:
+def _waits_for_other(module: Module, attempt: ast.Try) -> bool:
     """Return whether an attempt waits for a thread, a process, a future or a queue, for a while each time.
 
     What an attempt makes itself, as in `send(event).get()`, is no other.
@@ -189,13 +192,17 @@ def _waits_for_other(attempt: ast.Try) -> bool:
     first = next((c for c in calls if isinstance(c.func, ast.Attribute) and (c.args or c.keywords)), None)
     if first is None or not isinstance(first.func, ast.Attribute) or isinstance(first.func.value, ast.Call):
         return False
+    if request_of(module, first) is not None:
+        return False
     return first.func.attr in ("wait", "result", "join", "get", "acquire", "communicate")
 
 
 def _drop_check(call: ast.expr | None) -> ast.expr | None:
-    """Return the request in `request(...).raise_for_status()`, else the call itself."""
+    """Return the request in `request(...).raise_for_status()` and in `wait_for(request(...), 5)`, else the call."""
     match call:
         case ast.Call(func=ast.Attribute(value=inner, attr="raise_for_status")):
+            return inner
+        case ast.Call(func=ast.Attribute(attr="wait_for"), args=[ast.Call() as inner, *_]):
             return inner
         case _:
             return call

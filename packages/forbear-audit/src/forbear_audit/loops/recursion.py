@@ -1,11 +1,14 @@
-"""Functions that call themselves after an error: each is read as the loop that does the same."""
+"""Retries without a loop: functions that call themselves, read as the loop that does the same, and second chances."""
 
 import ast
 import copy
+from collections.abc import Iterator
 from itertools import islice
 from typing import cast
 
+from forbear_audit.libraries.errors import error_names
 from forbear_audit.reading.modules import Module
+from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy
 from forbear_audit.reading.scopes import Function, walk_inside
 from forbear_audit.reading.syntax import calls_in, statements_of_handlers
 
@@ -16,26 +19,45 @@ def find_recursions(module: Module) -> list[ast.While]:
     """Return the loops that stand for functions of a module which call themselves in or after an error handler."""
     loops = list[ast.While]()
     for function in module.functions:
+        calls = [call for call in module.calls_of(function.name) if module.function_of(call) is function]
+        calls = [call for call in calls if module.resolve_call(call)[1] is function]
+        if len(calls) != 1:
+            continue
         tries = [node for node in function.body if isinstance(node, ast.Try)]
-        if tries:
-            after = function.body[function.body.index(tries[-1]) + 1 :]
-            calls = calls_in([*statements_of_handlers(tries), *after])
-            again = [call for call in calls if _calls_itself(module, function, call)]
-            nodes = (node for statement in function.body for node in ast.walk(statement))
-            if len(again) == 1 and len([*islice(nodes, _LARGEST)]) < _LARGEST:
-                loops.append(_unroll(module, function, again[0], tries[0]))
+        tests = [node for node in function.body if isinstance(node, ast.If)]
+        after = function.body[function.body.index(tries[-1]) + 1 :] if tries else tests
+        again = [call for call in calls_in([*statements_of_handlers(tries), *after]) if call is calls[0]]
+        nodes = (node for statement in function.body for node in ast.walk(statement))
+        if again and len([*islice(nodes, _LARGEST)]) < _LARGEST:
+            loops.append(_unroll(module, function, again[0], (tries or tests)[0]))
     return loops
 
 
-def _calls_itself(module: Module, function: Function, call: ast.Call) -> bool:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    return name == function.name and module.resolve_call(call)[1] is function
+def find_second_chances(module: Module) -> Iterator[tuple[RetryPolicy, RepeatedCode, ast.Try]]:
+    """Yield the retries that make the same call once more in an error handler."""
+    for attempt in module.tries:
+        made = {ast.unparse(call) for call in calls_in(attempt.body) if call.args or call.keywords}
+        for handler in attempt.handlers if made else ():
+            again = [call for call in calls_in(handler.body) if ast.unparse(call) in made]
+            if again and isinstance(module.parents[again[-1]], (ast.Expr, ast.Assign, ast.Return, ast.Await)):
+                names = ("Exception",) if handler.type is None else error_names(module, handler.type)
+                policy = RetryPolicy("loop", Limits(2), errors=RetriedErrors(names, has_predicate=True))
+                body = [
+                    statement
+                    for statement in attempt.body
+                    if any(ast.unparse(c) == ast.unparse(again[-1]) for c in calls_in([statement]))
+                ]
+                yield policy, RepeatedCode(body, module.function_of(attempt), by_call=True), attempt
 
 
 def _unroll(module: Module, function: Function, again: ast.Call, place: ast.stmt) -> ast.While:
     """Return `while True` over a copy of a function, in which the call of itself sets the parameters and goes on."""
     passed = module.pass_arguments(function, again, module)
-    steps = [_step(module, name, value) for name, value in passed.items() if ast.unparse(value) != name]
+    steps = [
+        _step(module, name, value)
+        for name, value in passed.items()
+        if ast.unparse(value) not in (name, f"{{**{name}}}", f"(*{name},)")
+    ]
     loop = ast.copy_location(
         ast.While(ast.Constant(value=True), [*copy.deepcopy(function.body), ast.Return()], []), place
     )

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import (
     NAMED_STATUS,
+    RESPONSES,
     STATUS_GETTERS,
     STATUS_NAMES,
     STATUS_NUMBER,
@@ -76,7 +77,7 @@ def _compare(module: Module, left: ast.expr, operator: ast.cmpop, right: ast.exp
         return _is_in_text(left.value, status)  # `"429" in str(error)`
     if isinstance(right, ast.Constant) and right.value == 0 and ast.unparse(left).endswith("returncode"):
         return (status is not None and status < HTTPStatus.BAD_REQUEST) is isinstance(operator, (ast.Is, ast.Eq))
-    if isinstance(right, ast.Constant) and right.value is None and ast.unparse(left).endswith("response"):
+    if isinstance(right, ast.Constant) and right.value is None and RESPONSES.search(ast.unparse(left)):
         return (status is None) is isinstance(operator, (ast.Is, ast.Eq))
     if not (is_status(module, left) or is_status(module, right)) or _has_text(module, right):
         return None

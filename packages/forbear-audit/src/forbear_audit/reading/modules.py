@@ -28,6 +28,11 @@ _KEPT = (
 )  # fmt: skip
 """The decorators of functions whose calls still stand for what the functions return."""
 
+RUNNERS = {
+    "to_thread": 0, "run_in_executor": 1, "run_in_threadpool": 0, "run_sync": 0, "submit": 0, "map": 0, "starmap": 0,
+}  # fmt: skip
+"""The methods that run a function which they get, and its position."""
+
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operators.add, ast.Sub: operators.sub, ast.Mult: operators.mul, ast.Pow: pow,
     ast.Div: lambda one, other: one / other,
@@ -158,9 +163,16 @@ class Module(Objects):
         return None
 
     def whole(self, call: ast.Call) -> ast.Call:
-        """Return a call with the arguments of its partial, and of `*args` and `**options`, written out."""
+        """Return a call with the arguments of its partial, and of `*args` and `**options`, written out.
+
+        A call that runs another function in a thread stands for the call of that one.
+        """
         function, args, keywords = call.func, list(call.args), list(call.keywords)
-        made = self.value(function) if isinstance(function, (ast.Name, ast.Attribute)) else None
+        place = RUNNERS.get(function.attr) if isinstance(function, ast.Attribute) else None
+        if place is not None and len(args) > place and self._is_function(args[place]):
+            call = self.locate(ast.copy_location(ast.Call(args[place], args[place + 1 :], keywords), call), call)
+            function, args = args[place], args[place + 1 :]
+        made = self.value(function) if isinstance(function, (ast.Name, ast.Attribute)) else function
         if isinstance(made, ast.Call) and from_package(self.name_of(made.func), "functools", "partial") and made.args:
             function, args, keywords = made.args[0], [*made.args[1:], *args], [*made.keywords, *keywords]
         elif isinstance(made, ast.Attribute) and isinstance(function, ast.Name):
@@ -177,6 +189,15 @@ class Module(Objects):
             result += [option] if options is None else options
         written = ast.copy_location(ast.Call(func=function, args=given, keywords=result), call)
         return self.locate(written, call)
+
+    def _is_function(self, expr: ast.expr) -> bool:
+        """Return whether an expression is surely a function, a method or a partial."""
+        made = self.value(expr)
+        if isinstance(made, ast.Call):
+            return from_package(self.name_of(made.func), "functools", "partial")
+        if isinstance(expr, ast.Attribute) or isinstance(made, (ast.Lambda, ast.Attribute)):
+            return True
+        return isinstance(self.definition(expr)[1], (ast.FunctionDef, ast.AsyncFunctionDef))
 
     def _options(self, expr: ast.expr, depth: int = 0) -> list[ast.keyword] | None:
         """Return the keywords that a dictionary stands for, with the items that are set later; None if unknown."""

@@ -102,7 +102,7 @@ class Names(Scopes):
     def adopt(self, home: Self, expr: ast.expr) -> ast.expr:
         """Return an expression of another module, whose home is known from now on."""
         if home is not self and expr not in self._homes:
-            self._homes.update(dict.fromkeys(ast.walk(expr), home))
+            self._homes.update({node: home for node in ast.walk(expr) if home._homes.get(node) is not self})
         return expr
 
     def take(self, home: Self, expr: ast.expr | None) -> ast.expr | None:

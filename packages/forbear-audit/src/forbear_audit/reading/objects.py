@@ -10,6 +10,7 @@ from forbear_audit.reading.sources import parse
 
 _MOST_FIELDS = 100  # of a class
 _MOST_BASES = 20  # of a class, and classes that one is made of
+_MOST_BEHAVIOURS = 8  # functions of which a call runs one
 _WRAPPED = ("Optional", "Annotated", "Final", "ClassVar", "Iterator", "Generator", "AsyncIterator", "Type", "type")
 
 
@@ -195,6 +196,41 @@ class Objects(Names):
         makers = known[owner]
         node = makers[0][0].methods.get((makers[0][1], function.name)) if len(makers) == 1 else None
         return (makers[0][0], node) if node is not None else (home, function)
+
+    def list_behaviours(self, call: ast.Call) -> list[tuple[Self, Function]]:
+        """Return the functions of which a call runs one: also those of a table, and of all classes below a base."""
+        home, function = self.resolve_behaviour(call)
+        owner = home.parents.get(function) if function is not None else None
+        if function is not None and isinstance(owner, ast.ClassDef) and _is_stub(function):
+            places = [home, *cast("list[Self]", self._list_near(home))]
+            classes = [(p, c) for p in places for c in p.top.values() if isinstance(c, ast.ClassDef)]
+            below = [(p, c) for p, c in classes if any(p.definition(base)[1] is owner for base in c.bases)]
+            made = [(p, p.methods.get((c, function.name))) for p, c in below]
+            return [(p, one) for p, one in made if one is not None][:_MOST_BEHAVIOURS] or [(home, function)]
+        if function is not None:
+            return [(home, function)]
+        found = [self.definition(item) for item in self._list_choices(call.func)[:_MOST_BEHAVIOURS]]
+        return [(place, node) for place, node in found if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+
+    def _list_choices(self, made: ast.expr) -> list[ast.expr]:
+        """Return the items from which a function is taken: `SENDERS[kind]`, `for step in STEPS`."""
+        value, place = self.value(made), None
+        source = value.value if isinstance(value, ast.Subscript) else None
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "get":
+            source = value.func.value
+        if isinstance(value, ast.Name):
+            home = self.home_of(value)
+            source, place = home.iterated.get((home.scope(value), value.id), (None, None))
+        items = self.value(source) if source is not None else None
+        if items is None:
+            return []
+        found = items.values if isinstance(items, ast.Dict) else getattr(items, "elts", [])
+        if place is not None:
+            found = [each.elts[place] for each in found if isinstance(each, ast.Tuple) and len(each.elts) > place]
+        return [self.adopt(self.home_of(items), each) for each in found if isinstance(each, (ast.Name, ast.Attribute))]
+
+    def _list_near(self, home: Self) -> list[object]:
+        return list(self._files.list_near(home.path)) if self._files is not None and home.path is not None else []
 
     def find_implementations(self, owner: ast.ClassDef) -> Iterator[tuple[Self, ast.ClassDef]]:
         """Yield the classes that have all methods of a protocol or an abstract class, in its module and next to it."""

@@ -123,6 +123,7 @@ class RetryUses(list[RetryUse]):
         self.by_function = {
             id(use.code.function): use for use in uses if use.code.function and use.code.region and not use.code.by_call
         }
+        self.by_node = {id(use.node): use for use in uses}
         self.by_call = {id(use.node): use for use in uses if use.code.by_call}
         self.by_loop = {id(use.code.loop): use for use in uses if use.code.loop is not None}
 

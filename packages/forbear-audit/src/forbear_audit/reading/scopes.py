@@ -10,7 +10,7 @@ Loop = ast.For | ast.AsyncFor | ast.While
 
 _ENTERED = frozenset({
     ast.Import, ast.ImportFrom, ast.Constant, ast.FunctionDef, ast.AsyncFunctionDef, ast.Call, ast.For, ast.AsyncFor,
-    ast.While, ast.Assign, ast.AnnAssign, ast.withitem, ast.NamedExpr,
+    ast.While, ast.Assign, ast.AnnAssign, ast.withitem, ast.NamedExpr, ast.Try,
 })  # fmt: skip
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
@@ -29,6 +29,7 @@ class Scopes:
         self.functions: list[Function] = []
         self.calls: list[ast.Call] = []
         self.loops: list[Loop] = []
+        self.tries: list[ast.Try] = []
         self.configs: list[ast.Constant] = []
         """The texts that may be, or be a key of, a service config of gRPC."""
         self.top: dict[str, Function | ast.ClassDef] = {}
@@ -46,6 +47,8 @@ class Scopes:
         """The values of the names in each function, class or module; parameters have none until they get another."""
         self.attributes: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         """The values of `self.name` in each class."""
+        self.iterated: dict[tuple[ast.AST, str], tuple[ast.expr, int | None]] = {}
+        """The expression from which a `for` takes the values of a name, and the place of the name in a tuple."""
         self._scopes: dict[ast.AST, ast.AST] = {tree: tree}
         level: list[ast.AST] = [tree]
         for parent in level:  # it grows while it is read
@@ -56,8 +59,8 @@ class Scopes:
                 value: object = getattr(parent, name, None)
                 if isinstance(value, list):
                     block = cast("list[object]", value)
-                    if any(type(child) is ast.With for child in block):
-                        block[:] = [_open_suppress(c) if isinstance(c, ast.With) else c for c in block]
+                    if any(type(child) in (ast.With, ast.TryStar) for child in block):
+                        block[:] = [_open(c) if isinstance(c, (ast.With, ast.TryStar)) else c for c in block]
                     children = [child for child in block if isinstance(child, ast.AST)]
                     self.parents.update(dict.fromkeys(children, parent))
                     self._scopes.update(dict.fromkeys(children, scope))
@@ -90,8 +93,16 @@ class Scopes:
                     self.local.setdefault((self.scope(node), node.name), node)
             case ast.Call():
                 self.calls.append(node)
+            case ast.Try():
+                self.tries.append(node)
             case ast.For() | ast.AsyncFor() | ast.While():
                 self.loops.append(node)
+                target = None if isinstance(node, ast.While) else node.target
+                parts = target.elts if isinstance(target, ast.Tuple) else [target]
+                for at, part in enumerate(parts):
+                    if isinstance(part, ast.Name) and not isinstance(node, ast.While):
+                        index = at if isinstance(target, ast.Tuple) else None
+                        self.iterated[self.scope(node), part.id] = node.iter, index
             case ast.Assign():
                 for target in node.targets:
                     self._assign(node, target, node.value)
@@ -164,8 +175,10 @@ class Scopes:
         return []
 
 
-def _open_suppress(node: ast.With) -> ast.stmt:
-    """Return a `try` that swallows the same errors as a `with suppress(...)`, any other `with` as it is."""
+def _open(node: ast.With | ast.TryStar) -> ast.stmt:
+    """Return the `try` that does the same as `with suppress(...)` or `except*`, another `with` as it is."""
+    if isinstance(node, ast.TryStar):
+        return ast.copy_location(ast.Try(node.body, node.handlers, node.orelse, node.finalbody), node)
     match node.items:
         case [ast.withitem(context_expr=ast.Call(func=func, args=types) as call)] if ast.unparse(func) in (
             "suppress",

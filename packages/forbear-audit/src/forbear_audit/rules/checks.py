@@ -4,7 +4,7 @@ import ast
 import math
 from collections.abc import Iterator
 
-from forbear_audit.libraries.errors import INTERRUPTS, error_names, is_conflict, is_hopeless, is_status_error
+from forbear_audit.libraries.errors import INTERRUPTS, error_names, is_answer, is_conflict, is_hopeless, is_status_error
 from forbear_audit.loops.waits import is_momentary
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import CONFLICT_MESSAGES, FILE_METHODS, RENAMES, STATUS_READS
@@ -130,10 +130,12 @@ def _errors(use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, s
 
 
 def _wrong_statuses(use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
-    if use.policy.errors.has_predicate or not any(map(is_status_error, use.policy.errors.names or ())):
+    names = use.policy.errors.names or ()
+    answers = any(map(is_answer, names))
+    if use.policy.errors.has_predicate or not (answers or any(map(is_status_error, names))):
         return
     texts = map(ast.unparse, use.code.region)
-    if calls_method(use.code.attempt, "raise_for_status") and not any(map(STATUS_READS.search, texts)):
+    if (answers or calls_method(use.code.attempt, "raise_for_status")) and not any(map(STATUS_READS.search, texts)):
         message = "the error stands for every status from 400, and 4xx is permanent"
         yield "WRONG-ERROR", use.policy.errors.node or use.node, message
 

@@ -6,16 +6,17 @@ from dataclasses import replace
 
 from forbear_audit.libraries import celery, objects, queues
 from forbear_audit.loops.limits import has_scope
-from forbear_audit.reading.modules import Module
+from forbear_audit.loops.recursion import find_second_chances
+from forbear_audit.reading.modules import RUNNERS, Module
 from forbear_audit.reading.retry_use import RepeatedCode, RetryUse, RetryUses
+from forbear_audit.reading.scopes import keyword
+from forbear_audit.rules.given_code import read_given_code, read_repeated_code
 from forbear_audit.rules.repeaters import (
     BARE,
     CALLS,
     find_repeater,
     loops_of,
-    read_given_code,
     read_policy,
-    read_repeated_code,
     resolve_policy,
 )
 from forbear_audit.rules.webhooks import find_webhooks
@@ -32,6 +33,7 @@ def find_retries(module: Module) -> RetryUses:
                 uses.append(RetryUse(policy, call))
     uses += [RetryUse(policy, node) for policy, node in objects.read_service_configs(module)]
     uses += [RetryUse(policy, loop, code) for policy, code, loop in module.keep(loops_of)]
+    uses += [RetryUse(policy, node, code, defined_elsewhere=True) for policy, code, node in find_second_chances(module)]
     uses += _find_wrapped(module)
     uses += [RetryUse(*task) for task in (*queues.read_others(module), *find_webhooks(module))]
     order = sorted(uses, key=lambda use: (getattr(use.node, "lineno", 0), getattr(use.node, "col_offset", 0)))
@@ -76,6 +78,9 @@ def _find_called(module: Module, seen: set[int]) -> Iterator[RetryUse]:
             yield from _find_changed(module, call, call.func.value)
         if not call.args:
             continue
+        if module.name_of(call.func) in ("retry.api.retry_call", "retry.retry_call", "reretry.retry_call"):
+            yield from _find_passed(module, call, seen)
+            continue
         made = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr in CALLS else call.func
         if not isinstance(made, (ast.Call, ast.Name, ast.Attribute)):
             continue
@@ -88,6 +93,18 @@ def _find_called(module: Module, seen: set[int]) -> Iterator[RetryUse]:
         if is_elsewhere or isinstance(made, ast.Call) or policy.library in BARE:
             # `backoff.on_exception(wait, ...)` makes a policy of its first argument, and repeats nothing
             yield RetryUse(policy, made, code, defined_elsewhere=is_elsewhere)
+
+
+def _find_passed(module: Module, call: ast.Call, seen: set[int]) -> Iterator[RetryUse]:
+    """Yield the retry of `retry_call(function, fargs, fkwargs, ...)`, which passes arguments on in a list."""
+    args, given = keyword(call, "fargs"), call.args[:1]
+    options = [option for option in call.keywords if option.arg not in ("fargs", "fkwargs")]
+    policy = read_policy(module, ast.copy_location(ast.Call(call.func, call.args[3:], options), call))
+    passed = ast.Call(call.func, [*given, *getattr(module.value(args), "elts", [])], [])
+    code = read_repeated_code(module, module.locate(ast.copy_location(passed, call), call), 0)
+    if policy is not None and code is not None:
+        seen.add(id(call))
+        yield RetryUse(policy, call, code)
 
 
 def _find_changed(module: Module, call: ast.Call, owner: ast.expr) -> Iterator[RetryUse]:
@@ -103,6 +120,10 @@ def _find_changed(module: Module, call: ast.Call, owner: ast.expr) -> Iterator[R
                 yield RetryUse(policy, call, RepeatedCode(function.body, function, by_call=True))
 
 
+def _may_be_function(expr: ast.expr) -> bool:
+    return isinstance(expr, (ast.Name, ast.Attribute, ast.Lambda, ast.Call))
+
+
 def _find_wrapped(module: Module) -> Iterator[RetryUse]:
     """Yield the uses of functions of the package that repeat the function which they decorate, or which they get."""
     for function in module.functions:
@@ -112,9 +133,10 @@ def _find_wrapped(module: Module) -> Iterator[RetryUse]:
                 policy = known.read(module, decorator)
                 yield RetryUse(policy, decorator, RepeatedCode(function.body, function), defined_elsewhere=True)
     for call in module.calls:
-        given = (*call.args, *(option.value for option in call.keywords))
-        may_repeat = any(isinstance(item, (ast.Name, ast.Attribute, ast.Lambda, ast.Call)) for item in given)
-        known = find_repeater(module, call.func) if may_repeat else None
-        code = read_given_code(module, call, known) if known is not None else None
+        made = module.whole(call) if isinstance(call.func, ast.Attribute) and call.func.attr in RUNNERS else call
+        given = (*made.args, *(option.value for option in made.keywords))
+        may_repeat = bool(given) and (isinstance(made.func, ast.Attribute) or any(map(_may_be_function, given)))
+        known = find_repeater(module, made.func) if may_repeat else None
+        code = read_given_code(module, made, known) if known is not None else None
         if known is not None and code is not None:
-            yield RetryUse(known.read(module, call), call, code, defined_elsewhere=True)
+            yield RetryUse(known.read(module, made), call, code, defined_elsewhere=True)

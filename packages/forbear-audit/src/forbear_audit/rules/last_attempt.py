@@ -46,7 +46,9 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Flaw]:
     for attempt in use.code.tries:
         if ON not in Walk(module, 200).ways([*attempt.body, *attempt.orelse]):
             for node in walk_inside(statements_after(module, loop, attempt)):
-                if isinstance(node, ast.Raise) and _is_new(node, shown) and _is_final(module, loop, node, counting):
+                timed = use.policy.limits.deadline and TIMED_OUT.search(ast.unparse(node).lower().partition("(")[0])
+                final = isinstance(node, ast.Raise) and _is_new(node, shown) and _is_final(module, loop, node, counting)
+                if final and not timed:
                     yield "LOST-CAUSE", node, _LOST
     raised = _find_final_raise(module, loop, names_stored([s for attempt in use.code.tries for s in attempt.body]))
     if (

@@ -2,19 +2,21 @@
 
 import ast
 from collections.abc import Callable, Iterator
+from typing import TypeGuard
 
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import COUNTERS, FILE_MODE, PURE_FUNCTIONS, REWINDS, STREAMS
 from forbear_audit.reading.retry_use import RetryUse
-from forbear_audit.reading.scopes import parameters, walk_inside
-from forbear_audit.reading.syntax import calls_in, functions_in, names_stored
+from forbear_audit.reading.scopes import from_package, parameters, walk_inside
+from forbear_audit.reading.syntax import calls_in, calls_method, functions_in, names_stored
 
 _GROWS = ("append", "extend", "insert", "appendleft")
 """The methods that add to a list."""
 
 _TAKES = ("pop", "popleft", "remove", "clear")
 _PUTS = ("setdefault", "update")
-_BODIES = ("data", "content", "body", "fileobj", "Body", "Fileobj")
+_BODIES = ("data", "content", "body", "files", "fileobj", "Body", "Fileobj")
+_SENDS_FILES = ("upload_fileobj", "upload_from_file", "storbinary", "storlines", "putfo")
 """The options by which a body is sent."""
 
 _SPENT = ("iter", "map", "filter", "zip", "reversed", "enumerate")
@@ -31,6 +33,7 @@ def leaves_behind(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]
     yield from _streams(use, own)
     yield from _find_spent(module, use, body, own)
     yield from _find_outer_changes(module, use, body, own)
+    yield from _find_failed_sessions(module, use, body, own)
 
 
 def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
@@ -64,15 +67,25 @@ def _streams(use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
     """Yield the open files that the caller passes and an attempt reads, if nothing goes back to their begin."""
     if use.code.function is None:
         return
-    passed = {each.arg for each in parameters(use.code.function) if STREAMS.search(each.arg)}
+    taken = {each.arg for each in parameters(use.code.function)} - own
     for call in (node for statement in use.code.region for node in ast.walk(statement) if isinstance(node, ast.Call)):
-        reads = isinstance(call.func, ast.Attribute) and call.func.attr == "read"
-        sent = [call.func.value] if reads and isinstance(call.func, ast.Attribute) else []
-        sent += [option.value for option in call.keywords if option.arg in _BODIES]
-        for item in sent:
-            if isinstance(item, ast.Name) and item.id in passed - own and not _changes(use, item.id, REWINDS.search):
-                passed.remove(item.id)
-                yield call, f"the file `{item.id}` is at its end after the first attempt"
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        bodies = [option.value for option in call.keywords if option.arg in _BODIES]
+        sent = [node for body in bodies if not isinstance(body, ast.Call) for node in walk_inside([body])]
+        sent += [*call.args] if method in _SENDS_FILES else []
+        sent += [call.func.value] if isinstance(call.func, ast.Attribute) and method == "read" else []
+        named = {part.id for part in sent if isinstance(part, ast.Name) and STREAMS.search(part.id)}
+        named |= {
+            ast.unparse(body.func.value) for body in bodies if _reads_all(body) and isinstance(body.func, ast.Attribute)
+        }
+        for name in sorted(named & taken):
+            if not _changes(use, name, REWINDS.search):
+                taken.remove(name)
+                yield call, f"the file `{name}` is at its end after the first attempt"
+
+
+def _reads_all(body: ast.expr) -> TypeGuard[ast.Call]:
+    return isinstance(body, ast.Call) and not body.args and getattr(body.func, "attr", "") == "read"
 
 
 def _changes(use: RetryUse, target: str, is_method: Callable[[str], object]) -> bool:
@@ -115,6 +128,31 @@ def _find_mutated(statement: ast.stmt, own: set[str], *, is_loop: bool) -> str |
     if not isinstance(root, ast.Name) or root.id in own or not (isinstance(target, ast.Attribute) or is_loop):
         return None
     return ast.unparse(target)
+
+
+def _find_failed_sessions(
+    module: Module, use: RetryUse, body: list[ast.stmt], own: set[str]
+) -> Iterator[tuple[ast.AST, str]]:
+    """Yield where an attempt writes by a session of SQLAlchemy that has failed, and that nobody rolled back."""
+    if use.code.loop is None or not any(
+        name.partition(".")[0] in ("sqlalchemy", "sqlmodel") for name in module.imports.values()
+    ):
+        return
+    for call in calls_in(body):
+        owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        writes = (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr in ("flush", "commit")
+            and "session" in owner.lower()
+        )
+        region = use.code.function.body if use.code.function is not None else use.code.region
+        if (
+            writes
+            and owner.partition(".")[0] not in own
+            and not calls_method(region, "rollback", "begin_nested", "begin")
+        ):
+            yield call, f"`{owner}` needs a rollback after a failure"
+            return
 
 
 def _may_fail(statement: ast.stmt) -> bool:
@@ -160,6 +198,8 @@ def _name_spent(module: Module, value: ast.expr | None) -> str | None:
     name = module.name_of(value.func)
     if name in (*_SPENT, "csv.reader", "csv.DictReader"):
         return "iterator"
+    if name in ("aiohttp.FormData", "aiohttp.MultipartWriter", "requests_toolbelt.MultipartEncoder"):
+        return "form"
     if name in ("io.BytesIO", "io.StringIO", "tempfile.TemporaryFile", "tempfile.NamedTemporaryFile"):
         return "file"
     function = module.resolve_call(value)[1]
@@ -195,7 +235,7 @@ def _find_outer_changes(
                 )
                 target = ast.unparse(owner) if taken or (id(node) in repeated and (filled or written)) else None
             case ast.Call(func=ast.Name(id="next"), args=[ast.Name() | ast.Attribute() as owner, *_]):
-                target = ast.unparse(owner) if _name_spent(module, module.value(owner)) else None
+                target = ast.unparse(owner) if _is_read_once(module, owner) else None
             case _:
                 pass
         if target is None or (target.partition(".")[0] in own and target not in shared):
@@ -206,6 +246,17 @@ def _find_outer_changes(
         if not COUNTERS.search(target.lower()) and not is_reset:
             yield node, f"`{target}` keeps what a failed attempt did to it"
             return
+
+
+def _is_read_once(module: Module, owner: ast.expr) -> bool:
+    """Return whether `next` takes something from an iterator that does not come back: all but numbers and circles."""
+    made = module.value(owner)
+    name = module.name_of(made.func) if isinstance(made, ast.Call) else ""
+    return not (
+        from_package(name, "itertools", "count", "cycle")
+        or COUNTERS.search(ast.unparse(owner).lower())
+        or "id" in ast.unparse(owner)
+    )
 
 
 def _pops(module: Module, call: ast.Call) -> bool:

@@ -4,12 +4,15 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from forbear_audit.libraries.errors import error_names, is_doubtful, is_hopeless
+from forbear_audit.libraries.errors import TASK_FAILED, error_names, is_doubtful, is_hopeless
 from forbear_audit.libraries.self_retrying import retries_itself, roots_of
+from forbear_audit.loops.generators import is_counting
+from forbear_audit.loops.loop_exits import may_leave
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import ATTEMPT_LIMITS, OVERLOAD_CODES
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
-from forbear_audit.reading.scopes import following, keyword, walk_inside
+from forbear_audit.reading.scopes import Loop, following, keyword, walk_inside
+from forbear_audit.reading.syntax import statements_of_handlers
 from forbear_audit.rules.find import find_retries
 
 _BASES = {
@@ -35,12 +38,39 @@ def find_nested(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tupl
         if message is not None:
             yield "NESTED", call, f"{message}: attempts multiply"
             return
+    function = use.code.function
+    order = [id(each) for each in function.decorator_list] if function is not None else []
+    is_queue = use.code.by_call and TASK_FAILED in (use.policy.errors.names or ())
+    first = 0 if is_queue else order.index(id(use.node)) + 1 if id(use.node) in order else len(order)
+    others = [other for below in order[first:] if (other := uses.by_node.get(below)) is not None]
+    if function is not None and any(_multiply(module, use, other) for other in others):
+        yield "NESTED", use.node, f"{function.name}() has another retry below: attempts multiply"
+        return
+    if use.code.loop is not None and _find_outer(module, use.code.loop, attempt) is not None:
+        yield "NESTED", use.code.loop, "the loop around it starts it again when it gives up: attempts multiply"
+        return
     for node in _walk_outside_handlers(attempt) if uses.by_loop else ():
         other = uses.by_loop.get(id(node))
         inner = other.code.loop if other is not None and node is not use.code.loop else None
         if other is not None and inner is not None and _multiply(module, use, other):
             yield "NESTED", use.node, f"the loop in line {inner.lineno} retries, too: attempts multiply"
             return
+
+
+def _find_outer(module: Module, loop: Loop, attempt: list[ast.stmt]) -> Loop | None:
+    """Return the loop that begins a retry again after its last attempt, None if something else ends it."""
+    outer = next(
+        (node for node in module.ancestors(loop) if isinstance(node, (Loop, ast.FunctionDef, ast.AsyncFunctionDef))),
+        None,
+    )
+    if not isinstance(outer, Loop) or not is_counting(module, outer) or loop not in outer.body or loop.orelse:
+        return None
+    is_endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)
+    returns = any(isinstance(node, ast.Return) for node in walk_inside(attempt))
+    stays = (
+        is_endless or not returns or may_leave(following(module, loop)) or may_leave(statements_of_handlers(loop.body))
+    )
+    return None if stays else outer
 
 
 def _walk_outside_handlers(body: list[ast.stmt]) -> Iterator[ast.AST]:
@@ -66,17 +96,19 @@ def _find_client_retry(module: Module, use: RetryUse, call: ast.Call) -> str | N
     if own is None:
         return None
     package, text = own
+    if package == "subprocess" and not use.code.tries:
+        return f"{text}, within this retry"
     for name in use.policy.errors.names or ():
         root, last = name.partition(".")[0], name.rpartition(".")[2]
         if name in ("Exception", "BaseException"):
             repeated = not use.policy.errors.has_predicate
-        elif package == "google":
+        elif package == "google" and name != TASK_FAILED:
             repeated = last in ("RetryError", "GoogleAPIError")
         elif last == "ClientError" and use.policy.errors.has_predicate:  # botocore repeats only some of these
             handlers = [handler for attempt in use.code.tries for handler in attempt.handlers]
             repeated = any(OVERLOAD_CODES.search(ast.unparse(handler)) for handler in handlers)
         else:
-            repeated = root in roots_of(package) and not is_hopeless(name)
+            repeated = (root in roots_of(package) or name == TASK_FAILED) and not is_hopeless(name)
         if repeated:
             return f"{text}, within this retry"
     return None
@@ -143,7 +175,7 @@ def _is_all(name: str) -> bool:
 def _covers(outer: str, inner: str) -> bool:
     """Return whether a handler of `outer` catches `inner`, as far as the names tell."""
     package, last = outer.partition(".")[0], outer.rpartition(".")[2]
-    if _is_all(outer) or _is_all(inner) or last == inner.rpartition(".")[2]:
+    if outer == TASK_FAILED or _is_all(outer) or _is_all(inner) or last == inner.rpartition(".")[2]:
         return True
     if inner == "forbear.transient":
         return is_doubtful(outer, "network")

@@ -13,15 +13,15 @@ from forbear_audit.reading.scopes import Function, Loop, from_package, has_unkno
 from forbear_audit.reading.syntax import calls_in
 
 _PACKAGES = frozenset({
-    "tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "urllib3", "requests", "httpx_retries",
-    "aiohttp_retry", "google", "redis", "valkey",
+    "tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "retry", "reretry", "urllib3", "requests",
+    "httpx_retries", "aiohttp_retry", "google", "redis", "valkey",
 })  # fmt: skip
 BARE = ("tenacity", "retrying")  # `retry(function)` is a retry with the defaults
 _CALLERS = ("RetryingCaller", "AsyncRetryingCaller")
 CALLS = ("call", "acall", "__call__", "retry_call", "wraps")
 
 
-_DECORATORS = ("tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "google-api-core")
+_DECORATORS = ("tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "retry", "google-api-core")
 _DEEPEST = 3  # functions that pass their parameter on
 _BUILTINS = ("len", "str", "int", "print", "isinstance", "repr", "list", "dict", "set", "tuple")
 _MOST_READ = 200  # uses of one repeater whose own options are read
@@ -41,6 +41,8 @@ class Repeater:
     maker: Function | None
     taken: tuple[int, str] | None
     awaits: bool
+    owner: ast.expr | None = None
+    """Whose method it calls, where it gets the name of the method."""
     used: int = 0
 
     def read(self, module: Module, use: ast.expr) -> RetryPolicy:
@@ -71,7 +73,7 @@ def read_policy(module: Module, expr: ast.expr) -> RetryPolicy | None:
     """Return the policy that an expression makes, None if it makes none."""
     call = _whole(module, expr)
     dotted = module.name_of(call.func if isinstance(call, ast.Call) else call)
-    if dotted.partition(".")[0] not in _PACKAGES:
+    if "." not in dotted or dotted.partition(".")[0] not in _PACKAGES:
         return None
     for package, names, parse in decorators.READERS:
         if from_package(dotted, package, *names):
@@ -91,6 +93,11 @@ def _whole(module: Module, expr: ast.expr) -> ast.expr:
     caller = module.value(function.value) if isinstance(function, ast.Attribute) and function.attr == "on" else None
     if isinstance(caller, ast.Call) and from_package(module.name_of(caller.func), "stamina", *_CALLERS):
         return ast.copy_location(ast.Call(func=caller.func, args=expr.args, keywords=caller.keywords), expr)
+    made = module.value(function.value) if isinstance(function, ast.Attribute) and function.attr == "copy" else None
+    if isinstance(made, ast.Call) and from_package(module.name_of(made.func), "tenacity"):
+        names = {option.arg for option in expr.keywords}
+        kept = [option for option in made.keywords if option.arg not in names]
+        return ast.copy_location(ast.Call(made.func, made.args, [*expr.keywords, *kept]), expr)
     return module.whole(expr)
 
 
@@ -138,6 +145,9 @@ def find_repeater(module: Module, expr: ast.expr, depth: int = 0, *, decorates: 
         is_object = decorates or isinstance(made, ast.Name)
         known = module.type_of(made) if is_object else None  # `guard = Guard()`
         place, node = known if known is not None else (place, None)
+    if node is None and isinstance(made, ast.Attribute) and not decorates:
+        known = module.type_of(made.value)  # each method of a proxy is one of what it wraps
+        place, node = known[0].find_member(known[1], "__getattr__") if known is not None else (place, None)
     if node is None:
         return None
     found = place.keep(_find_repeaters).get(node)
@@ -161,7 +171,7 @@ def _find_passing(module: Module, function: ast.AST, depth: int) -> Repeater | N
     for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)) if names else ():
         given = [item.id for item in (*call.args, *(o.value for o in call.keywords)) if isinstance(item, ast.Name)]
         known = find_repeater(module, call.func, depth + 1) if names & {*given} else None
-        taken = _find_given(call, known) if known is not None else None
+        taken = find_given(call, known) if known is not None else None
         if known is not None and isinstance(taken, ast.Name) and taken.id in names:
             policy = known.read(module, call.func if isinstance(call.func, ast.Call) else call)
             order = [one.arg for one in parameters(function) if one.arg not in ("self", "cls")]
@@ -181,8 +191,10 @@ def _names_inner(function: Function, value: ast.expr | None) -> bool:
 def _find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
     found = dict[ast.AST, Repeater]()
     for policy, source, region, place, wraps in _find_sources(module):
-        calls = [call for call in calls_in(region) if isinstance(call.func, ast.Name)]
-        called = {ast.unparse(call.func) for call in calls}
+        calls = [call for call in calls_in(region) if isinstance(call.func, (ast.Name, ast.Call))]
+        named = dict(item for item in (_find_name(module, call) for call in calls) if item is not None)
+        calls = [call for call in calls if isinstance(call.func, ast.Name)]
+        called = {ast.unparse(call.func) for call in calls} | named.keys()
         around = [n for n in module.ancestors(place) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
         if isinstance(place, (ast.FunctionDef, ast.AsyncFunctionDef)):
             around = [place, *around]
@@ -199,11 +211,21 @@ def _find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
         elif taking is around[-1] and not wraps:
             order = [one.arg for one in parameters(taking) if one.arg not in ("self", "cls")]
             name = next(name for name in order if name in called)
-            found[taking] = Repeater(module, policy, source, init or taking, (order.index(name), name), awaits)
+            place_of_it = (order.index(name), name) if taking.name != "__getattr__" else None
+            found[taking] = Repeater(module, policy, source, init or taking, place_of_it, awaits, named.get(name))
         else:
             awaits = awaits or (around[-1] in found and found[around[-1]].awaits)  # it makes a wrapper for both
             found[around[-1]] = Repeater(module, policy, source, around[-1], None, awaits)
     return found
+
+
+def _find_name(module: Module, call: ast.Call) -> tuple[str, ast.expr] | None:
+    """Return the parameter with the name of the method that a call calls by `getattr`, and the object."""
+    match module.value(call.func) if isinstance(call.func, ast.Name) else call.func:
+        case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Name(id=name), *_]):
+            return name, owner
+        case _:
+            return None
 
 
 def _find_sources(module: Module) -> Iterator[tuple[RetryPolicy, Loop | ast.expr, list[ast.stmt], ast.AST, bool]]:
@@ -238,41 +260,7 @@ def _find_sources(module: Module) -> Iterator[tuple[RetryPolicy, Loop | ast.expr
             yield known[0], made, [ast.copy_location(ast.Expr(sent), call)], call, wraps
 
 
-def _find_given(call: ast.Call, known: Repeater) -> ast.expr | None:
+def find_given(call: ast.Call, known: Repeater) -> ast.expr | None:
     """Return the function that a call passes to a repeater."""
     index, name = known.taken or (0, "")
     return call.args[index] if len(call.args) > index else keyword(call, name)
-
-
-def read_given_code(module: Module, call: ast.Call, known: Repeater) -> RepeatedCode | None:
-    """Return the code that a repeater gets from a call, None if it is unknown or the call makes a decorator."""
-    given = _find_given(call, known)
-    if given is None or (known.taken is None and (len(call.args) != 1 or call.keywords)):
-        return None
-    index = (known.taken or (0, ""))[0]
-    position = index if len(call.args) > index else len(call.args)
-    passed = call if len(call.args) > index else ast.copy_location(ast.Call(call.func, [*call.args, given], []), call)
-    if passed is not call:
-        module.parents[passed] = module.parents.get(call, module.tree)
-    return read_repeated_code(module, passed, position)
-
-
-def read_repeated_code(module: Module, call: ast.Call, position: int) -> RepeatedCode | None:
-    """Return the code that a call repeats, the function that it gets at a position; None if that is unknown."""
-    given = call.args[position]
-    args, keywords = [*call.args[position + 1 :]], call.keywords
-    made = module.value(given)
-    if isinstance(made, ast.Call) and from_package(module.name_of(made.func), "functools", "partial") and made.args:
-        given, args, keywords = made.args[0], [*made.args[1:], *args], [*made.keywords, *keywords]
-        made = module.value(given)
-    if isinstance(made, ast.Lambda):
-        return RepeatedCode([ast.copy_location(ast.Expr(made.body), made)], by_call=True)
-    sent = ast.copy_location(ast.Call(func=given, args=args, keywords=keywords), call)
-    module.parents[sent] = module.parents.get(call, module.tree)
-    home, function = module.resolve_call(sent)
-    if function is not None and home is module:
-        return RepeatedCode(function.body, function, by_call=True, call=sent)
-    is_known = function is not None or (
-        isinstance(given, ast.Attribute) or (isinstance(given, ast.Name) and "." in module.name_of(given)[1:])
-    )
-    return RepeatedCode([ast.copy_location(ast.Expr(sent), call)], by_call=True) if is_known else None

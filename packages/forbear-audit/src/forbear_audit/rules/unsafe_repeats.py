@@ -121,8 +121,11 @@ def _predicate(module: Module, expr: ast.expr | None) -> Function | ast.Lambda |
 
 def find_unsafe_uses(module: Module, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str, str]]:
     """Yield the calls that pass what to send to a function of the package with a retry: `self.request("POST", ...)`."""
+    own = {use.code.function.name for use in uses if use.code.function is not None}
     for call in module.calls:
-        if not any(isinstance(item, ast.Constant) and item.value in _ACTING for item in call.args[:2]):
+        texts = [item.value for item in call.args[:2] if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+        named = getattr(call.func, "attr", getattr(call.func, "id", "")) in own
+        if not any(text in _ACTING or (named and text.isidentifier()) for text in texts):
             continue
         home, function = module.resolve_behaviour(call)
         others = uses if home is module else home.keep(find_retries)
