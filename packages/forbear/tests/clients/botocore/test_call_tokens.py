@@ -277,7 +277,7 @@ def test_a_token_counts_from_its_first_use(time: Any, later: int, requests: int)
 
 
 def test_a_refused_first_attempt_has_used_no_token() -> None:
-    """What the budget refused was not sent: the next attempt of the function may ask for something else."""
+    """A refusal of the budget sends nothing: the next attempt of the function may ask for something else."""
     names = iter(["a", "b"])
     policy = forbear.retry(on=forbear.Throttled, attempts=2, retry_exhausted=True)
     with Wire(made()) as server:

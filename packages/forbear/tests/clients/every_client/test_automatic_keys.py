@@ -257,7 +257,7 @@ def test_k10_one_key_for_two_requests() -> None:
 @pytest.mark.parametrize("make", [with_httpx, with_requests])
 @pytest.mark.parametrize("add", [True, False], ids=["added", "the caller's"])
 def test_a_refused_first_attempt_has_used_no_key(make: Callable[..., Post], add: bool) -> None:
-    """What the budget refused was not sent: the next attempt of the function may ask for something else."""
+    """A refusal of the budget sends nothing: the next attempt of the function may ask for something else."""
     bodies = iter(["a", "b"])
     with Wire(OK) as wire, virtual_time():
         post = make(wire, add=add, budget=forbear.budgets.Budget(ClosedAtFirst(10)))

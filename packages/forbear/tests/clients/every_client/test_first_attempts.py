@@ -58,7 +58,7 @@ def test_nothing_is_sent_without_leave(flavour: Any, method: str) -> None:
 
 @EVERY
 def test_a_function_around_may_try_again(flavour: Any) -> None:
-    """What was refused was not sent, so that a function around a POST is called again."""
+    """A refusal sends nothing, so that a function around a POST is called again."""
     transport = flavour.transport(AT_ONCE.with_budget(Budget(ClosedAtFirst(10))))
 
     @forbear.retry(on=Throttled, attempts=2, retry_exhausted=True, backoff=Constant(0))

@@ -75,7 +75,7 @@ def test_nothing_is_sent_without_leave(server: Server, send: Send, name: str, on
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_function_around_may_try_again(server: Server, send: Send, name: str) -> None:
-    """What was refused was not sent, so that a function around the call is called again."""
+    """A refusal sends nothing, so that a function around the call is called again."""
     policy = AT_ONCE.with_budget(Budget(ClosedAtFirst(10)))
     again = forbear.retry(on=Throttled, attempts=2, retry_exhausted=True, backoff=Constant(0))
     again(send)(server, name, policy=policy, request=requests(name, once=False))

@@ -263,7 +263,7 @@ def test_a_request_without_the_field() -> None:
 
 
 def test_a_refused_first_attempt_has_used_no_key(server: Server, connect: Callable[..., Client]) -> None:
-    """What the budget refused was not sent: the next attempt of the function may ask for something else."""
+    """A refusal of the budget sends nothing: the next attempt of the function may ask for something else."""
     names = iter(["a", "b"])
     client = connect(ONCE.with_budget(forbear.budgets.Budget(ClosedAtFirst(10))))
     policy = forbear.retry(on=forbear.Throttled, attempts=2, retry_exhausted=True)

@@ -20,7 +20,7 @@ SECRET: dict[str, Any] = {"labels": {"by": "us"}, "replication": {"automatic": {
 
 
 class Cut(BaseException):
-    """What interrupts a call."""
+    """The errors that interrupt a call."""
 
 
 @pytest.mark.parametrize("awaits", [False, True], ids=["sync", "asyncio"])
