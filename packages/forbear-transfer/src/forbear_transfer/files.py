@@ -10,7 +10,6 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
-from types import TracebackType
 from typing import Self
 
 from forbear_transfer.checksum import Crc32c
@@ -49,9 +48,7 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
             self._descriptor = os.open(path, _FOLDER | _NOFOLLOW, dir_fd=inside._descriptor)
             self.path = os.path.join(inside.path, path)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -117,15 +114,23 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
         """Delete the empty folder `name`."""
         os.rmdir(self._path_at(name), dir_fd=self._descriptor)
 
+    def utime(self, name: str, times: tuple[float, float]) -> None:
+        """Set access and modification time of the file `name`; for a symbolic link, those of the link itself."""
+        os.utime(self._path_at(name), times, dir_fd=self._descriptor, follow_symlinks=sys.platform == "win32")
+
+    def chmod(self, name: str, mode: int) -> None:
+        """Set the permissions of the file `name`. OSError for a symbolic link, and where the system may follow one."""
+        try:
+            os.chmod(self._path_at(name), mode, dir_fd=self._descriptor, follow_symlinks=False)
+        except (NotImplementedError, ValueError) as error:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from error
+
     def rename(self, name: str, target: str) -> None:
         """Rename the file `name` to `target` in the same folder, and replace a file that has that name."""
         os.replace(self._path_at(name), self._path_at(target), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def link(self, name: str, target: str) -> None:
-        """Give the file `name` a second name in the same folder, `target` (a hard link).
-
-        FileExistsError if that name is taken.
-        """
+        """Give the file `name` a second name in its folder, `target` (a hard link); FileExistsError if it is taken."""
         at, to = self._path_at(name), self._path_at(target)
         os.link(at, to, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor, follow_symlinks=False)
 

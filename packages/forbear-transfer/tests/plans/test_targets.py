@@ -2,13 +2,16 @@
 
 import os
 import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear_transfer.errors import UnsafeName
-from forbear_transfer.plans.targets import Nesting, object_name, relative_path
+from forbear_transfer.plans.targets import Nesting, is_case_blind, object_name, relative_path
 
 
 @pytest.mark.parametrize(
@@ -93,3 +96,67 @@ def test_nesting_is_what_comparing_all_names_would_find(names: list[str]) -> Non
         assert (nesting.parent(name) is not None) is expected
         if not expected:
             taken.append(name)
+
+
+@pytest.fixture
+def stick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that looks like a disk of its own, mounted there, which ignores the case of names."""
+    root = tmp_path / "Stick"
+    root.mkdir()
+    real = os.lstat
+
+    def lstat(path: Any, **more: Any) -> os.stat_result:
+        if not os.fspath(path).startswith(str(root)):
+            return real(path, **more)
+        found = root
+        for part in Path(path).relative_to(root).parts:
+            found = next((one for one in found.iterdir() if one.name.lower() == part.lower()), found / part)
+        values = list(real(found))
+        values[2] += 1  # the device
+        return os.stat_result(values)
+
+    def lexists(path: str) -> bool:
+        try:
+            lstat(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    monkeypatch.setattr(os, "lstat", lstat)
+    monkeypatch.setattr(os.path, "lexists", lexists)
+    return root
+
+
+@pytest.mark.parametrize("names", [[], ["1.2"], ["1", "a.txt"], ["Photos/"], ["\u00df"]], ids=str)
+def test_the_disk_of_the_folder_is_asked(stick: Path, names: list[str]) -> None:
+    """It may lie below another disk, and be empty or have no names with letters; nothing is left behind."""
+    for name in names:
+        (stick / name).mkdir() if name.endswith("/") else (stick / name).touch()
+    assert is_case_blind(str(stick))
+    assert is_case_blind(str(stick / "not" / "there"))
+    if "Photos/" in names:
+        assert is_case_blind(str(stick / "Photos" / "new"))
+    assert sorted(path.name for path in stick.iterdir()) == sorted(name.rstrip("/") for name in names)
+    assert not is_case_blind(str(stick.parent))
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_another_name_of_a_file_does_not_count(tmp_path: Path, link: Callable[[str, str], None]) -> None:
+    """A link whose name differs only in case is another file for a disk that tells names apart."""
+    if (tmp_path.parent / tmp_path.name.upper()).exists():
+        pytest.skip("this disk ignores case")
+    (tmp_path / "a").touch()
+    link(str(tmp_path / "a"), str(tmp_path / "A"))
+    assert not is_case_blind(str(tmp_path))
+
+
+def test_a_disk_that_tells_nothing_is_that_of_the_system(stick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a name to look up, and without the right to make one, the system decides."""
+
+    def refuse(*_: object) -> int:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "open", refuse)
+    for platform, blind in (("linux", False), ("darwin", True)):
+        monkeypatch.setattr("sys.platform", platform)
+        assert is_case_blind(str(stick)) is blind

@@ -1,5 +1,6 @@
 """The permissions of files: kept in both directions, in the metadata of gsutil and gcloud, and set by rsync alone."""
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.transfer.files import make, moved, synced
 from forbear_transfer import Settings, Storage, Url, cp, download, rsync, upload
+from forbear_transfer.errors import TransferError
+from forbear_transfer.files import FileIdentity, OpenFolder, check_listed
 from forbear_transfer.objects import MODE, MTIME
 from forbear_transfer.workers.local import touch
 
@@ -112,6 +115,40 @@ def test_the_mode_of_a_link_is_not_set(here: Path) -> None:
     with pytest.raises(Exception, match="cannot set the time or mode of t/link"):
         touch("t/link", "t", None, mode=0o777)
     assert mode_of(here / "t/f") == 0o600
+
+
+def test_a_link_made_after_the_check_is_not_followed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder stays the one that was checked; a link that has its name by then leads nowhere."""
+    make(here, "t/d/f", "elsewhere/f")
+    os.utime("elsewhere/f", (5, 5))
+
+    def swap(path: str, status: os.stat_result | None, listed: FileIdentity | None, otherwise: str) -> None:
+        check_listed(path, status, listed, otherwise)
+        Path("t/d").rename("t/moved")
+        Path("t/d").symlink_to(here / "elsewhere")
+
+    monkeypatch.setattr("forbear_transfer.workers.local.check_listed", swap)
+    touch("t/d/f", "t", 7.0, mode=0o600)
+    assert (here / "elsewhere/f").stat().st_mtime == 5
+    assert ((here / "t/moved/f").stat().st_mtime, mode_of(here / "t/moved/f")) == (7, 0o600)
+
+
+def test_the_mode_of_a_file_that_nobody_may_read_is_set(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner may, and that of a link stays, too."""
+    make(here, "f", "g")
+    Path("link").symlink_to("g")
+    before = mode_of(here / "g")
+
+    def refuse(folder: OpenFolder, name: str, flags: int) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(OpenFolder, "open", refuse)
+    for mode in (0o200, 0o640):
+        touch("f", None, None, mode=mode)
+        assert mode_of(here / "f") == mode
+    with pytest.raises(TransferError, match="cannot set the time or mode of link"):
+        touch("link", None, None, mode=0o777)
+    assert mode_of(here / "g") == before
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,12 @@ out of the target folder, or that no file or object can have, raises UnsafeName.
 """
 
 import os
+import stat
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION, ObjectEncryption
 from forbear_transfer.errors import TransferError, UnsafeName
@@ -15,6 +19,7 @@ from forbear_transfer.metadata import NO_METADATA, ObjectMetadata
 from forbear_transfer.objects import Url, is_cloud
 
 _LONGEST = 1024
+_MOST_NAMES = 100
 _RESERVED = ".well-known/acme-challenge/"
 _DEVICES = {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))}
 _FORBIDDEN = frozenset('<>:"\\|?*')
@@ -212,16 +217,59 @@ class Nesting:
 def is_case_blind(folder: str) -> bool:
     """Return whether the disk of a folder ignores the case of names. The folder need not exist yet.
 
-    The nearest folder that exists is looked up in the other case. If its path has no letters, the system decides: True
-    for Windows and macOS.
+    A name on that disk is looked up in the other case: one in the nearest folder that exists, or that of this folder or
+    of one above it. On a disk without such names, a file is made, and deleted. If it cannot be made, the system
+    decides: True for Windows and macOS.
     """
-    path = os.path.abspath(folder)
-    while not os.path.exists(path) and os.path.dirname(path) != path:
+    path = os.path.realpath(folder)
+    while not os.path.isdir(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
-    other = path.swapcase()
-    if other == path:
-        return sys.platform in {"win32", "darwin"}
+    told = next((blind for known in _list_names(path) if (blind := _compare_cases(known)) is not None), None)
     try:
-        return os.path.samefile(path, other)
+        return _make_probe(path) if told is None else told
     except OSError:
+        return sys.platform in {"win32", "darwin"}
+
+
+def _list_names(folder: str) -> Iterator[str]:
+    """Yield paths on the disk of a folder: of some files in it, then its own and those of the folders above it."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        yield from [entry.path for entry in islice(entries, _MOST_NAMES)]
+    above = os.path.dirname(folder)
+    with suppress(OSError):
+        while above != folder and os.lstat(above).st_dev == os.lstat(folder).st_dev:  # up to where it is mounted
+            yield folder
+            folder, above = above, os.path.dirname(above)
+
+
+def _compare_cases(path: str) -> bool | None:
+    """Return whether a path leads to the same file with its last name in the other case; None if nobody can tell.
+
+    Another name of a file (a hard link) does not count, nor a file that is replaced meanwhile.
+    """
+    folder, name = os.path.split(path)
+    other = os.path.join(folder, name.swapcase())
+    if not name.isascii() or other == path:
+        return None
+    try:
+        before = os.lstat(path)
+        there = os.lstat(other) if os.path.lexists(other) else None
+        if not os.path.samestat(before, os.lstat(path)):
+            return None
+    except OSError:
+        return None
+    if there is None:
         return False
+    is_one = stat.S_ISDIR(before.st_mode) or before.st_nlink <= 1
+    return True if is_one and os.path.samestat(before, there) else None
+
+
+def _make_probe(folder: str) -> bool:
+    """Make a file, return whether it has a name in capitals, too, and delete it; OSError if it cannot be made."""
+    name = f".forbear-{os.urandom(8).hex()}.tmp"
+    path = os.path.join(folder, name)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        return os.path.lexists(os.path.join(folder, name.upper()))
+    finally:
+        os.unlink(path)

@@ -68,14 +68,12 @@ def touch(
     right), TargetChanged if the file is not the version that was `listed`, TransferError if they cannot be set.
     """
     folder, name = os.path.split(path)
-    if root is not None:
-        real_below(root, folder)
     try:
-        check_listed(path, os.stat(path), listed, "given another time or mode")
-        if mtime is not None:
-            os.utime(path, (time.time(), mtime), follow_symlinks=False)
-        if mode is not None:
-            with OpenFolder(folder) if root is None else folder_below(root, folder) as opened:
+        with OpenFolder(folder) if root is None else folder_below(root, folder) as opened:
+            check_listed(path, opened.stat_listed(name), listed, "given another time or mode")
+            if mtime is not None:
+                opened.utime(name, (time.time(), mtime))
+            if mode is not None:
                 _set_mode(opened, name, mode)
     except OSError as error:
         raise unwritable(path, error, verb="set the time or mode of", named=False) from error
@@ -86,7 +84,11 @@ def _set_mode(folder: OpenFolder, name: str, mode: int) -> None:
     if sys.platform == "win32":
         os.chmod(folder.path_of(name), mode)
         return
-    descriptor = folder.open(name, os.O_RDONLY)
+    try:
+        descriptor = folder.open(name, os.O_RDONLY)
+    except PermissionError:  # the owner may change what nobody can read
+        folder.chmod(name, mode)
+        return
     try:
         os.fchmod(descriptor, mode)
     finally:
