@@ -210,6 +210,23 @@ async def test_nothing_is_clobbered_on_demand(cloud: Cloud) -> None:
     assert versions(cloud) == 0
 
 
+async def test_a_cancelled_stream_ends_at_once(cloud: Cloud) -> None:
+    """Nothing is sent after a cancellation, not even to delete the session that nobody can continue."""
+
+    async def stopped() -> AsyncIterator[bytes]:
+        async for piece in pieces(3 * CHUNK):
+            yield piece
+        task.cancel()
+        await asyncio.Event().wait()
+
+    async with storing(cloud) as storage:
+        task = asyncio.ensure_future(upload(storage, stopped(), TARGET, chunk_size=CHUNK))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert steps(cloud)[:2] == ["start", "send"]
+    assert "cancel" not in steps(cloud)
+
+
 async def test_nobody_waits_for_a_pipe_when_cancelled(cloud: Cloud, tmp_path: Path) -> None:
     """A cancelled upload does not wait for a read that blocks."""
     reading, writing = os.pipe()

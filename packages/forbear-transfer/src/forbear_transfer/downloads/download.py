@@ -79,7 +79,10 @@ async def download(
         source.check_object("source")
     if isinstance(target, io.TextIOBase):
         raise TypeError(f"`target` must be a path or a binary stream, such as sys.stdout.buffer, got {target!r}")
-    options = DownloadOptions(no_clobber, slices, decode, root, state, listed, preserve_posix)
+    options = DownloadOptions(
+        no_clobber=no_clobber, slices=slices, decode=decode, root=root, state=state, listed=listed,
+        preserve_posix=preserve_posix,
+    )  # fmt: skip
     return await Download(storage, source, target, options, check_keys(decryption_keys)).run()
 
 

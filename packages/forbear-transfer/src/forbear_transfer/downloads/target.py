@@ -31,7 +31,7 @@ _PART = re.compile(r"\..+\.[0-9a-f]{12}\.forbear", re.DOTALL)  # as `TargetPath.
 _PERMISSIONS = 0o777  # other bits, such as set-user-ID, were meant for the content that is replaced
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class DownloadOptions:
     """The options of `download`, whose docstring explains them; `state` is the folder for states."""
 

@@ -72,7 +72,9 @@ class ResumableUpload:
     async def run(self) -> Object:
         """Upload all bytes and return the object, whose size and checksum are right.
 
-        On failure, cancel the session if its URL was not saved, or if no later process can continue after the error.
+        On an error, cancel the session if its URL was not saved, or if no later process can continue after the error.
+        If the task itself is cancelled, it ends at once and sends nothing more; the server deletes the session after a
+        week.
         """
         try:
             made = await self._run()

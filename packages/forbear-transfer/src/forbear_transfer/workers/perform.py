@@ -131,7 +131,10 @@ async def _copy_any(storage: Storage, item: Item, folders: Folders, state: StrPa
     from forbear_transfer.downloads.download import Download
     from forbear_transfer.downloads.target import DownloadOptions
 
-    chosen = DownloadOptions(item.no_clobber, None, item.decode, item.root, state, item.listed, item.preserve_posix)
+    chosen = DownloadOptions(
+        no_clobber=item.no_clobber, decode=item.decode, root=item.root, state=state, listed=item.listed,
+        preserve_posix=item.preserve_posix,
+    )  # fmt: skip
     if target == STREAM:
         made = await Download(storage, version, sys.stdout.buffer, chosen, keys).run()
         sys.stdout.buffer.flush()  # an error here is a failure of this item
