@@ -102,7 +102,7 @@ def check(python: Path, *, few: bool) -> None:
 
 
 def main() -> None:
-    """Check the versions that the command line names, or all; fail at the first that does not pass."""
+    """Check the versions that the command line names, or all, and fail at the end if one does not pass."""
     parser = argparse.ArgumentParser(description="Run the tests on every supported Python of this machine.")
     parser.add_argument("versions", nargs="*", metavar="VERSION", help=f"one of {', '.join(VERSIONS)}; default: all")
     parser.add_argument("--here", action="store_true", help="try the sample on the interpreter that runs this program")
@@ -110,7 +110,7 @@ def main() -> None:
     chosen: list[str] = arguments.versions or list(VERSIONS)
     if unknown := set(chosen) - set(VERSIONS):
         parser.error(f"VERSION must be one of {', '.join(VERSIONS)}, got {', '.join(sorted(unknown))}")
-    missing = list[str]()
+    missing, failed = list[str](), list[str]()
     with tempfile.TemporaryDirectory(prefix="forbear-pythons-") as name:
         if arguments.here:
             check(fresh(Path(name) / "here"), few=True)
@@ -121,9 +121,16 @@ def main() -> None:
                 missing.append(version)
                 continue
             print(f"== Python {version}: {program}", flush=True)
-            check(fresh(Path(name) / version, program), few=version.endswith("t"))
-    passed = [version for version in chosen if version not in missing]
-    print(f"passed on Python {', '.join(passed) or 'none'}; not on this machine: {', '.join(missing) or 'none'}")
+            try:
+                check(fresh(Path(name) / version, program), few=version.endswith("t"))
+            except SystemExit:
+                failed.append(version)
+    passed = [version for version in chosen if version not in (*missing, *failed)]
+    print(
+        f"passed on Python {', '.join(passed) or 'none'}; failed: {', '.join(failed) or 'none'}; "
+        f"not on this machine: {', '.join(missing) or 'none'}"
+    )
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
