@@ -37,3 +37,80 @@ def test_a_parameter_hides_the_value_of_a_name_around_it() -> None:
     assert read("tries = 9\ndef f(tries): SHOW(tries)\nf(3)") == 3
     assert read("tries = 9\ndef f(*tries): SHOW(tries)") is ...
     assert read("tries = 9\ndef f(): SHOW(tries)") == 9
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("cfg = load()\ncfg['retries'] = 10\nSHOW(cfg['limit'])", ...),
+        ("cfg = load()\ncfg['limit'] = 10\nSHOW(cfg['limit'])", 10),
+        ("def f(o): o['a'] = 7\ndef g(o): SHOW(o['a'])", ...),
+        ("CFG = {}\ndef f(): CFG['a'] = 7\ndef g(): SHOW(CFG['a'])", 7),
+        ("class A:\n    def f(self): self.d['a'] = 7\nclass B:\n    def g(self): SHOW(self.d['a'])", ...),
+        ("class A:\n    def f(self): self.d[x] = 7\n    def g(self): SHOW(self.d[y])", 7),
+        ("def f(o):\n    o.cfg[x] = 7\n    SHOW(o.cfg['a'])", ...),
+        ("cfg = {'a': 1}\ncfg['a'] = 2\nSHOW(cfg['a'])", ...),
+        ("cfg = {'a': 1}\ncfg['b'] = 2\nSHOW(cfg['b'])", 2),
+        ("SHOW({'a': 1, 'a': 2}['a'])", 2),
+        ("SHOW({'a': 1, **others}['a'])", ...),
+        ("SHOW({**others, 'a': 1}['a'])", 1),
+        ("cfg = load()\ncfg[1] = 2\nSHOW(cfg[{'a': 1}])", ...),
+    ],
+)
+def test_an_item_is_what_its_key_has(code: str, value: object) -> None:
+    """An item is put under its own key, into the dictionary of its own scope."""
+    assert read(code) == value
+
+
+GET = "def get(url, tries=3, *more, last=4): SHOW({})\n"
+
+
+@pytest.mark.parametrize(
+    ("calls", "value"),
+    [
+        ("", 3),
+        ("get(a, 5)", 5),
+        ("get(a, 5)\nget(b, tries=5)", 5),
+        ("get(a, 5)\nget(b)", ...),
+        ("requests.get(a, 5)\nfor one in some: one.get(a, 9)", 3),
+        ("def f(one): one.get(a, tries=9)", 9),
+        ("get(a, 5)\ndef f(one): one.get(a, tries=9)", ...),
+        ("class A:\n    def get(self, url, tries): pass\n    def f(self): self.get(a, 9)", 3),
+        ("get(a, **options)", ...),
+        ("get(*some)", ...),
+        ("get(*some, tries=9)", 9),
+        ("get(a, 5, **options)", 5),
+        ("A = (a, 9)\nget(*A)", 9),
+        ("A = (a, 9)\n" + 7 * "get(b)\n" + "get(*A)", ...),
+        (7 * "get(b)\n", 3),
+        (7 * "get(b, 5)\n", ...),
+    ],
+)
+def test_a_parameter_is_what_the_calls_of_its_function_pass(calls: str, value: object) -> None:
+    """Calls of other functions of that name do not count, and arguments that cannot be read leave it open."""
+    assert read(GET.format("tries") + calls) == value
+
+
+@pytest.mark.parametrize(("calls", "value"), [("get(*some)", 4), ("get(*some, last=9)", 9), ("get(**some)", ...)])
+def test_no_position_passes_a_parameter_of_keywords(calls: str, value: object) -> None:
+    """Positions that cannot be read do not matter to it."""
+    assert read(GET.format("last") + calls) == value
+
+
+def test_what_a_call_binds_is_forgotten() -> None:
+    """A value that holds within one call is not kept for the others."""
+    module = Module(
+        ast.parse(
+            "def inner(tries=3): SHOW(tries)\ndef outer(options): inner(**options)\nouter({'tries': 9})\nouter(d)"
+        )
+    )
+    shown, call = module.calls_of("SHOW")[0].args[0], module.calls_of("outer")[0]
+    with module.bound(module.functions[1], call, module):
+        assert module.constant(shown) == 9
+    assert module.constant(shown) is ...
+
+
+def test_a_call_is_written_out_once() -> None:
+    """Each question about a call gets the same node: the tree does not grow by being asked."""
+    module = Module(ast.parse("def f(o): g(**o)"))
+    assert module.whole(module.calls[0]) is module.whole(module.calls[0])

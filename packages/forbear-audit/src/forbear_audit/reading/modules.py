@@ -3,9 +3,10 @@
 import ast
 import operator as operators
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, cast
 
-from forbear_audit.reading.names import DEEPEST, choose_only, is_none
+from forbear_audit.reading.names import DEEPEST, choose_only, index_puts, is_none
 from forbear_audit.reading.objects import Objects
 from forbear_audit.reading.patterns import NUMBER
 from forbear_audit.reading.scopes import (
@@ -13,6 +14,7 @@ from forbear_audit.reading.scopes import (
     defaults,
     from_package,
     has_unknown,
+    hides_arguments,
     keyword,
     parameters,
     walk_inside,
@@ -77,16 +79,18 @@ class Module(Objects):
                 return None
 
     def _find_item(self, item: ast.Subscript) -> ast.expr | None:
-        """Return the item of a constant dictionary, or the only value that its home puts into it."""
-        owner, key = item.value, item.slice
-        made, wanted = self.value(owner), self.constant(key)
-        if isinstance(made, ast.Dict) and made.keys and wanted is not ...:
-            pairs = zip(made.keys, made.values, strict=True)
-            return next((item for one, item in pairs if one is not None and self.constant(one) == wanted), None)
-        home = self.home_of(owner)
-        return choose_only(
-            home.puts.get(ast.unparse(owner), []) if isinstance(owner, (ast.Name, ast.Attribute)) else []
-        )
+        """Return the item of a constant dictionary, or the only value that its home puts at its key."""
+        owner, home = item.value, self.home_of(item.value)
+        made, wanted = self.value(owner), _key(self.constant(item.slice))
+        found = list[ast.expr | None]()
+        if isinstance(made, ast.Dict) and wanted is not ...:
+            pairs = [*zip(made.keys, made.values, strict=True)][::-1]
+            items = (one and item for one, item in pairs if one is None or self.constant(one) == wanted)
+            found = [*islice(items, 1)]  # the last one counts, and after it `**others` may have the key, too
+        if isinstance(owner, (ast.Name, ast.Attribute)):
+            found += home.keep(index_puts).get((home.owner_of(owner), ast.unparse(owner), wanted), [])
+        known = [one for one in found if one is not None]
+        return self.take(home, choose_only(known)) if len(known) == len(found) else None
 
     def _find_assigned(self, name: ast.Name | ast.Attribute) -> ast.expr | None:
         """Return the only expression that is assigned to a name, here or in its module; None if there is none."""
@@ -118,18 +122,26 @@ class Module(Objects):
         if function is None:
             return None
         around = self.parents.get(function)
-        called = around.name if isinstance(around, ast.ClassDef) and function.name == "__init__" else function.name
+        called = around if isinstance(around, ast.ClassDef) and function.name == "__init__" else function
         if (function, name.id) not in self._passed:
             self._passed[function, name.id] = None  # a circle ends here
-            calls = self.calls_of(called)
-            if len(calls) > _MOST_CALLERS:  # those that leave it out need no reading
-                order = [one.arg for one in parameters(function)]
-                calls = [call for call in calls if _may_pass(call, name.id, order.index(name.id))]
-            passed = [self.pass_arguments(function, call, self).get(name.id) for call in calls[: _MOST_CALLERS + 1]]
-            texts = {ast.unparse(one) if one is not None else "" for one in passed}
-            if len(texts) <= 1 and len(calls) <= _MOST_CALLERS:
-                found = next((one for one in passed if one is not None), None) or defaults(function).get(name.id)
-                self._passed[function, name.id] = None if found is None or is_none(found) else found
+            place = [one.arg for one in parameters(function)].index(name.id) - isinstance(around, ast.ClassDef)
+            hiding = has_unknown if name.id in {one.arg for one in function.args.kwonlyargs} else hides_arguments
+            callers = self.find_callers(called.name)
+            unknown = [call for call in callers.get(None, []) if keyword(call, name.id) and self.is_given(call.func)]
+            passing, passed = 0, dict[str, ast.expr | None]()
+            for call in [*callers.get(called, []), *unknown]:
+                one = None
+                if _may_pass(call, name.id, place):  # the others need no reading
+                    passing += 1
+                    one = self.pass_arguments(function, call, self).get(name.id)
+                    if one is None and hiding(self.whole(call)):
+                        return None
+                passed[ast.unparse(one) if one is not None else ""] = one
+                if len(passed) > 1 or passing > _MOST_CALLERS:
+                    return None
+            found = next(iter(passed.values()), None) or defaults(function).get(name.id)
+            self._passed[function, name.id] = None if found is None or is_none(found) else found
         return self._passed[function, name.id]
 
     def _find_result(self, call: ast.Call) -> ast.expr | None:
@@ -167,9 +179,14 @@ class Module(Objects):
 
         A call that runs another function in a thread stands for the call of that one.
         """
+        if call not in self._whole:
+            self._whole[call] = self._write_out(call)
+        return self._whole[call]
+
+    def _write_out(self, call: ast.Call) -> ast.Call:
         function, args, keywords = call.func, list(call.args), list(call.keywords)
         place = RUNNERS.get(function.attr) if isinstance(function, ast.Attribute) else None
-        if place is not None and len(args) > place and self._is_function(args[place]):
+        if place is not None and len(args) > place and self.is_function(args[place]):
             call = self.locate(ast.copy_location(ast.Call(args[place], args[place + 1 :], keywords), call), call)
             function, args = args[place], args[place + 1 :]
         made = self.value(function) if isinstance(function, (ast.Name, ast.Attribute)) else function
@@ -177,7 +194,7 @@ class Module(Objects):
             function, args, keywords = made.args[0], [*made.args[1:], *args], [*made.keywords, *keywords]
         elif isinstance(made, ast.Attribute) and isinstance(function, ast.Name):
             function = made  # `post = requests.post`
-        elif not (has_unknown(call) or any(isinstance(item, ast.Starred) for item in args)):
+        elif not hides_arguments(call):
             return call
         given: list[ast.expr] = []
         for item in args:
@@ -189,15 +206,6 @@ class Module(Objects):
             result += [option] if options is None else options
         written = ast.copy_location(ast.Call(func=function, args=given, keywords=result), call)
         return self.locate(written, call)
-
-    def _is_function(self, expr: ast.expr) -> bool:
-        """Return whether an expression is surely a function, a method or a partial."""
-        made = self.value(expr)
-        if isinstance(made, ast.Call):
-            return from_package(self.name_of(made.func), "functools", "partial")
-        if isinstance(expr, ast.Attribute) or isinstance(made, (ast.Lambda, ast.Attribute)):
-            return True
-        return isinstance(self.definition(expr)[1], (ast.FunctionDef, ast.AsyncFunctionDef))
 
     def _options(self, expr: ast.expr, depth: int = 0) -> list[ast.keyword] | None:
         """Return the keywords that a dictionary stands for, with the items that are set later; None if unknown."""
@@ -303,7 +311,7 @@ def _number(operator: ast.operator, left: object, right: object) -> object:
 
 
 def _may_pass(call: ast.Call, name: str, position: int) -> bool:
-    return len(call.args) >= position or any(option.arg in (None, name) for option in call.keywords)
+    return len(call.args) > position or hides_arguments(call) or keyword(call, name) is not None
 
 
 def _is_property(function: ast.FunctionDef) -> bool:

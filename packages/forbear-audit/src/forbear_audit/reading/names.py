@@ -12,6 +12,7 @@ from forbear_audit.reading.scopes import Function, Scopes, arguments
 _T = TypeVar("_T")
 DEEPEST = 5  # steps from a name to its value: more are a circle, or nothing a reader would follow either
 _MOST_VALUES = 20  # of a name
+_CACHES = ("_traced", "_returned", "_defined", "_typed", "_passed", "_whole")
 
 
 class Names(Scopes):
@@ -25,8 +26,8 @@ class Names(Scopes):
         self._homes: dict[ast.AST, Self] = {}
         self._bound: dict[tuple[ast.AST, str], ast.expr] = {}
         self._kept: dict[object, object] = {}
+        self._callers: dict[str, dict[ast.AST | None, list[ast.Call]]] = {}
         self._notes: dict[ast.AST, ast.expr | None] = {}
-        self._passed: dict[tuple[ast.AST, str], ast.expr | None] = {}
         self._forget()
         super().__init__(tree, path)
 
@@ -35,6 +36,8 @@ class Names(Scopes):
         self._returned: dict[ast.AST, ast.expr | None] = {}
         self._defined: dict[ast.AST, tuple[Self, ast.AST | None]] = {}
         self._typed: dict[ast.AST, tuple[Self, ast.ClassDef] | None] = {}
+        self._passed: dict[tuple[ast.AST, str], ast.expr | None] = {}
+        self._whole: dict[ast.Call, ast.Call] = {}
 
     def attach(self, files: Files) -> None:
         """Follow the files that `files` follows, from now on: their number counts for all of them together."""
@@ -56,14 +59,24 @@ class Names(Scopes):
             yield
             return
         given = self.pass_arguments(function, call, caller)
-        before, saved = self._bound, (self._traced, self._returned, self._defined, self._typed)
-        self._bound = {**before, **{(function, name): value for name, value in given.items()}}
+        with self.bind(self._bound | {(function, name): value for name, value in given.items()}):
+            yield
+
+    @contextmanager
+    def bind(self, bound: dict[tuple[ast.AST, str], ast.expr]) -> Generator[None]:
+        """Within this, parameters stand for these values, and only for them."""
+        if bound == self._bound:
+            yield
+            return
+        before, saved = self._bound, [(name, getattr(self, name)) for name in _CACHES]
+        self._bound = bound
         self._forget()
         try:
             yield
         finally:
             self._bound = before
-            self._traced, self._returned, self._defined, self._typed = saved
+            for name, cache in saved:
+                setattr(self, name, cache)
 
     def pass_arguments(self, function: Function, call: ast.Call, caller: Self) -> dict[str, ast.expr]:
         """Return what a call in a module passes to the parameters of a function of this one."""
@@ -237,4 +250,13 @@ def _index_calls(module: Names) -> dict[str, list[ast.Call]]:
     for call in module.calls:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         found.setdefault(name, []).append(call)
+    return found
+
+
+def index_puts(module: Names) -> dict[tuple[ast.AST, str, object], list[ast.expr]]:
+    """Return the values that a module puts into dictionaries, by owner, text and key: Ellipsis if it is no constant."""
+    found = dict[tuple[ast.AST, str, object], list[ast.expr]]()
+    for owner, key, value in module.puts:
+        wanted = key.value if isinstance(key, ast.Constant) else ...
+        found.setdefault((module.owner_of(owner), ast.unparse(owner), wanted), []).append(value)
     return found

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Self, cast
 
 from forbear_audit.reading.names import DEEPEST, Names, choose_only, is_none
-from forbear_audit.reading.scopes import Function, defaults
+from forbear_audit.reading.scopes import Function, defaults, from_package
 from forbear_audit.reading.sources import parse
 
 _MOST_FIELDS = 100  # of a class
@@ -177,12 +177,30 @@ class Objects(Names):
         note = self.note_of(expr)
         return self.name_of(note) if note is not None else ""
 
+    def is_function(self, expr: ast.expr) -> bool:
+        """Return whether an expression is surely a function, a method or a partial."""
+        made = self.value(expr)
+        if isinstance(made, ast.Call):
+            return from_package(self.name_of(made.func), "functools", "partial")
+        if isinstance(expr, ast.Attribute) or isinstance(made, (ast.Lambda, ast.Attribute)):
+            return True
+        return isinstance(self.definition(expr)[1], (ast.FunctionDef, ast.AsyncFunctionDef))
+
     def resolve_call(self, call: ast.Call) -> tuple[Self, Function | None]:
         """Return the function that a call calls, in this module or another of its package, with its module."""
         if not isinstance(call.func, (ast.Name, ast.Attribute)):
             return self.home_of(call), None
         home, node = self.definition(call.func)
         return home, node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+
+    def find_callers(self, name: str) -> dict[ast.AST | None, list[ast.Call]]:
+        """Return the calls of functions and classes with a name, by what they call: None if that is unknown."""
+        if name not in self._callers:
+            self._callers[name] = found = dict[ast.AST | None, list[ast.Call]]()
+            with self.bind({}):
+                for call in self.calls_of(name):
+                    found.setdefault(self.definition(call.func)[1], []).append(call)
+        return self._callers[name]
 
     def resolve_behaviour(self, call: ast.Call) -> tuple[Self, Function | None]:
         """Return the function that a call runs: of a method without a body, that of the only class with all of them."""

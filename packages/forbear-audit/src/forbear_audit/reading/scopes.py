@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import cast
 
@@ -37,8 +38,8 @@ class Scopes:
         """The functions in the body of each class, by its class and name."""
         self.items_set: dict[tuple[ast.AST, str], list[ast.keyword]] = {}
         """The values of `options["key"] = value` in each function, by the function and the text of the dictionary."""
-        self.puts: dict[str, list[ast.expr]] = {}
-        """The values of `options[key] = value`, by the text of the dictionary."""
+        self.puts: list[tuple[ast.Name | ast.Attribute, ast.expr, ast.expr]] = []
+        """The dictionary, key and value of each `options[key] = value`."""
         self.notes: dict[tuple[ast.AST, str], ast.expr] = {}
         """The annotations of names in each function, class or module, and of `self.name` in each class."""
         self.local: dict[tuple[ast.AST, str], Function] = {}
@@ -112,7 +113,7 @@ class Scopes:
                             item = ast.keyword(arg=key.value, value=node.value)
                             self.items_set.setdefault((self.scope(node), ast.unparse(owner)), []).append(item)
                         if isinstance(owner, (ast.Name, ast.Attribute)):
-                            self.puts.setdefault(ast.unparse(owner), []).append(node.value)
+                            self.puts.append((owner, key, node.value))
                     case _:
                         pass
             case ast.AnnAssign(target=target, annotation=note, value=given):
@@ -161,13 +162,22 @@ class Scopes:
         """Return the class around `node`, None if there is none."""
         return next((parent for parent in self.ancestors(node) if isinstance(parent, ast.ClassDef)), None)
 
+    def owner_of(self, name: ast.expr) -> ast.AST:
+        """Return the function, class or module that a name belongs to; of an attribute, that of its first name."""
+        while isinstance(name, ast.Attribute):
+            name = name.value
+        first = name.id if isinstance(name, ast.Name) else ""
+        if first in ("self", "cls"):
+            return self.class_of(name) or self.tree
+        scope = self.scope(name)
+        while (scope, first) not in self.assigned and scope is not self.tree:
+            scope = self.scope(scope)
+        return scope
+
     def values(self, name: ast.expr) -> list[ast.expr]:
         """Return the expressions that are assigned to a name, or to an attribute of `self`, where `name` stands."""
         if isinstance(name, ast.Name):
-            scope = self.scope(name)
-            while (scope, name.id) not in self.assigned and scope is not self.tree:
-                scope = self.scope(scope)
-            return self.assigned.get((scope, name.id), [])
+            return self.assigned.get((self.owner_of(name), name.id), [])
         if isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id in ("self", "cls"):
             owner = self.class_of(name)
             if owner is not None:
@@ -202,6 +212,11 @@ def has_unknown(call: ast.Call) -> bool:
     return any(item.arg is None for item in call.keywords)
 
 
+def hides_arguments(call: ast.Call) -> bool:
+    """Return whether a call passes arguments that cannot be read."""
+    return has_unknown(call) or any(isinstance(item, ast.Starred) for item in call.args)
+
+
 def list_imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
     """Yield the names that an import binds, with the dotted name that each stands for."""
     for alias in node.names:
@@ -232,12 +247,11 @@ def arguments(function: Function, call: ast.Call, *, is_method: bool) -> dict[st
     """Return what a call passes to each parameter; `*args` and `**options` as a tuple and a dictionary."""
     spec = function.args
     order = [one.arg for one in [*spec.posonlyargs, *spec.args]][is_method:]
-    if any(isinstance(item, ast.Starred) for item in call.args):
-        return {}
-    passed = dict(zip(order, call.args, strict=False))
+    given = [*takewhile(lambda item: not isinstance(item, ast.Starred), call.args)]
+    passed = dict(zip(order, given, strict=False))
     named = {one.arg for one in parameters(function)}
     passed |= {item.arg: item.value for item in call.keywords if item.arg and item.arg in named}
-    if spec.vararg is not None:
+    if spec.vararg is not None and len(given) == len(call.args):
         passed[spec.vararg.arg] = ast.copy_location(ast.Tuple([*call.args[len(order) :]], ast.Load()), call)
     if spec.kwarg is not None:
         rest = [item for item in call.keywords if item.arg is None or item.arg not in named]
