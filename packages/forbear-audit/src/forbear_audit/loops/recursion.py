@@ -36,7 +36,8 @@ def find_recursions(module: Module) -> list[ast.While]:
 def find_second_chances(module: Module) -> Iterator[tuple[RetryPolicy, RepeatedCode, ast.Try]]:
     """Yield the retries that make the same call once more in an error handler."""
     for attempt in module.tries:
-        made = {ast.unparse(call) for call in calls_in(attempt.body) if call.args or call.keywords}
+        plain = [statement for statement in attempt.body if not hasattr(statement, "body")]
+        made = {ast.unparse(call) for call in calls_in(plain) if call.args or call.keywords}
         for handler in attempt.handlers if made else ():
             again = [call for call in calls_in(handler.body) if ast.unparse(call) in made]
             if again and isinstance(module.parents[again[-1]], (ast.Expr, ast.Assign, ast.Return, ast.Await)):
