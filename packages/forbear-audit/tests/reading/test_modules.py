@@ -62,7 +62,7 @@ def test_an_item_is_what_its_key_has(code: str, value: object) -> None:
     assert read(code) == value
 
 
-GET = "def get(url, tries=3, *more, last=4): SHOW({})\n"
+GET = "def get(url, tries=3, *more, last=4):\n    SHOW({})\n"
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,8 @@ GET = "def get(url, tries=3, *more, last=4): SHOW({})\n"
         ("def f(one): one.get(a, tries=9)", 9),
         ("get(a, 5)\ndef f(one): one.get(a, tries=9)", ...),
         ("class A:\n    def get(self, url, tries): pass\n    def f(self): self.get(a, 9)", 3),
+        ("    get(url, tries)\nget(a, 5)", 5),
+        ("    get(url, tries - 1)\nget(a, 5)", ...),
         ("get(a, **options)", ...),
         ("get(*some)", ...),
         ("get(*some, tries=9)", 9),
@@ -95,6 +97,15 @@ def test_a_parameter_is_what_the_calls_of_its_function_pass(calls: str, value: o
 def test_no_position_passes_a_parameter_of_keywords(calls: str, value: object) -> None:
     """Positions that cannot be read do not matter to it."""
     assert read(GET.format("last") + calls) == value
+
+
+@pytest.mark.parametrize("asks_first", [False, True])
+def test_a_method_that_calls_itself_is_read_in_any_order(asks_first: bool) -> None:
+    """To ask for the method first does not hide the call from its parameter."""
+    module = Module(ast.parse("class A:\n    def get(self, wait=1):\n        SHOW(wait)\n        self.get(5)"))
+    if asks_first:
+        assert module.definition(module.calls_of("get")[0].func)[1] is module.functions[0]
+    assert module.constant(module.calls_of("SHOW")[0].args[0]) == 5
 
 
 def test_what_a_call_binds_is_forgotten() -> None:

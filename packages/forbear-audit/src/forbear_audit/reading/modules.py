@@ -119,7 +119,7 @@ class Module(Objects):
         function = self.function_of(name)
         while function is not None and name.id not in {one.arg for one in parameters(function)}:
             function = self.function_of(function)
-        if function is None:
+        if function is None or name.id in ("self", "cls"):  # no call writes these
             return None
         around = self.parents.get(function)
         called = around if isinstance(around, ast.ClassDef) and function.name == "__init__" else function
@@ -137,6 +137,8 @@ class Module(Objects):
                     one = self.pass_arguments(function, call, self).get(name.id)
                     if one is None and hiding(self.whole(call)):
                         return None
+                if isinstance(one, ast.Name) and one.id == name.id and self.function_of(call) is function:
+                    continue  # it passes on what it has
                 passed[ast.unparse(one) if one is not None else ""] = one
                 if len(passed) > 1 or passing > _MOST_CALLERS:
                     return None
