@@ -1,6 +1,7 @@
 """Keys that adapters add (`IdempotencyKey(add=True)`) in a function: the next attempt sends the same one (K1 to K3)."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -204,6 +205,7 @@ def test_keys_of_runs_that_have_ended_are_forgotten() -> None:
             time.advance(1)  # each run has a time of its own
             if number == 31:
                 harm._of_threads.clear()  # their reports keep the last runs for a while
+                gc.collect()  # and so do the frames of their errors
             with pytest.raises(RepeatRefused):
                 POLICY.call(POLICY.call, in_turn(["a"], ["b"]), post)
         assert len(run_keys) < 64

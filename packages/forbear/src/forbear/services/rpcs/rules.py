@@ -227,9 +227,9 @@ def judge_json(host: str, method: str, target: str) -> Judgement | None:
         return None
     for parts, name in _names(method, path):
         names = (_OPERATION,) if name == "DeleteOperation" else google.search((api, *parts), name)
-        if name.startswith("Create"):  # the id is in the path, or else in the body, which is not read here
-            names = tuple(each for each in names if method == "PUT" and _is_named_in_path(each))
-        found = [_judge_path(_choose_version(each, path), path, query) for each in names]
+        if method == "PUT" and name.startswith("Create"):
+            names = tuple(each for each in names if _is_named_in_path(each))
+        found = [_judge_path(_choose_version(each, path), method, path, query) for each in names]
         if found:  # of several services the least safe one counts
             return min(found, key=lambda judgement: judgement.repeatable)
     return forbid(f"{api}: {method}", NO_RULE) if google.has_api(api) else None
@@ -282,8 +282,8 @@ _SINGULARS = (("ies", "y"), ("s", ""), ("es", ""), ("ora", "us"), ("ices", "ex")
 """The ends of collections, and those of the resources in them; words such as "addresses" have two that fit."""
 
 
-def _judge_path(name: str, path: str, query: str) -> Judgement:
-    """Return the judgement on an RPC whose request is a path and a query."""
+def _judge_path(name: str, method: str, path: str, query: str) -> Judgement:
+    """Return the judgement on an RPC whose request is a path and a query; the body, with a POST's id, is not read."""
     allowed = find_rules(name)
     if allowed is None:
         return forbid(name, NO_RULE)
@@ -292,7 +292,7 @@ def _judge_path(name: str, path: str, query: str) -> Judgement:
     given: dict[str, Any] = {_snake(unquote(key)): unquote(text) for key, _, text in pairs if text not in ("", "false")}
     given |= {name: value.split(",") for name, value in given.items() if name.endswith("mask")}
     for rule, judgement in allowed.rules:
-        in_path = rule.fields if rule.kind in ("delete", "create") else ()
+        in_path = rule.fields if rule.kind == "delete" or (rule.kind == "create" and method == "PUT") else ()
         if rule.allows({each: resource for each in in_path if each not in google.GUARDS} | given):
             return judgement
     return allowed.others
