@@ -156,7 +156,8 @@ def test_a_disk_that_tells_nothing_is_that_of_the_system(stick: Path, monkeypatc
     def refuse(*_: object) -> int:
         raise PermissionError
 
-    monkeypatch.setattr(os, "open", refuse)
-    for platform, blind in (("linux", False), ("darwin", True)):
-        monkeypatch.setattr("sys.platform", platform)
-        assert is_case_blind(str(stick)) is blind
+    with monkeypatch.context() as patched:  # the folder of the test is deleted with the real functions
+        patched.setattr(os, "open", refuse)
+        for platform, blind in (("linux", False), ("darwin", True)):
+            patched.setattr("sys.platform", platform)
+            assert is_case_blind(str(stick)) is blind
