@@ -157,6 +157,7 @@ def test_what_a_table_has_stays() -> None:
     assert rules.judge(unknown, service) == service.classify_call(unknown)
 
 
+API_ALONE = ("www", "gmail", "admin", "tasks")
 TOPIC = "v1/projects/p/topics/t"
 CORPUS = "google.ai.generativelanguage.v1beta.RetrieverService/DeleteCorpus"
 KEY = "google.api.apikeys.v2.ApiKeys/CreateKey"
@@ -175,6 +176,8 @@ BY_BOTH: list[tuple[str, dict[str, Any], str, str, bool]] = [
      "DELETE secretmanager", "/v1/projects/p/secrets/s?etag=e", True),
     ("google.cloud.compute.v1.Instances/Delete", {"instance": "i"}, "DELETE compute",
      "/compute/v1/projects/p/zones/z/instances/i", False),
+    ("google.cloud.compute.v1.Instances/Delete", {"instance": "i", "request_id": "r"}, "DELETE compute",
+     "/compute/v1/projects/p/zones/z/instances/i?requestId=r", True),
     ("google.cloud.compute.v1.Instances/Delete", {"instance": "i", "request_id": "r"}, "DELETE www",
      "/compute/v1/projects/p/zones/z/instances/i?requestId=r", True),
     ("google.cloud.tasks.v2.CloudTasks/DeleteTask", {"name": "projects/p/tasks/t"}, "DELETE cloudtasks",
@@ -214,6 +217,13 @@ def test_one_judgement_over_grpc_and_json(
     assert over_http.repeatable is repeatable
 
 
+def test_the_methods_of_compute_engine_are_found_first() -> None:
+    """`Instances/Delete` is the RPC of a DELETE there, not the DeleteInstances of another service."""
+    judgement = rules.judge_json("compute.googleapis.com", "DELETE", "/compute/v1/projects/p/zones/z/instances/i")
+    assert judgement is not None
+    assert judgement.operation == "google.cloud.compute.v1.Instances/Delete"
+
+
 def test_a_create_whose_id_is_not_in_the_path() -> None:
     """The id of a Create by POST is in the query or in the body: the path alone allows none."""
     judgement = rules.judge_json("apikeys.googleapis.com", "POST", "/v2/projects/p/locations/l/keys")
@@ -231,7 +241,9 @@ def test_a_mask_of_everything(mask: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["/drive/v3/files/f", "/calendar/v3/calendars/c/events/e"])
-@pytest.mark.parametrize("host", ["www.googleapis.com", "gmail.googleapis.com", "admin.googleapis.com", "a.example"])
+@pytest.mark.parametrize(
+    "host", [f"{name}.googleapis.com" for name in ("www", "gmail", "admin", "tasks")] + ["a.example"]
+)
 def test_an_api_without_rpcs(host: str, target: str) -> None:
     """RFC 9110 alone judges a DELETE there."""
     assert RFC9110.classify(Request("DELETE", host, target, {})).maybe_done == (404, 410, 412)

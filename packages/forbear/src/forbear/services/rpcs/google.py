@@ -221,11 +221,11 @@ VERSION = re.compile(r"\.v\d+[a-z\d]*(?=\.)")
 def has_api(api: str) -> bool:
     """Return whether services of an API are listed, by the word in its host: "pubsub", "cloudtasks", "compute"."""
     packages = (_parts(service)[:-2] for service in _services())
-    return api != _ADMIN and any(api in ("".join(words), "".join(words[1:])) for words in packages)
+    return api not in OTHERS and any(api in ("".join(words), "".join(words[1:])) for words in packages)
 
 
-_ADMIN = "admin"
-"""The host of the Admin SDK, which has no RPCs; packages such as "google.bigtable.admin" have hosts of other names."""
+OTHERS = ("admin", "tasks")
+"""The hosts of the Admin SDK and of Google Tasks, which have no RPCs; packages of these names have other hosts."""
 
 
 def has_service(name: str) -> bool:

@@ -223,7 +223,7 @@ def judge_json(host: str, method: str, target: str) -> Judgement | None:
     api = google_apis.api(host)
     if api == "www":
         api = next((name for name in _OLD if path.startswith(f"/{name}/")), None)
-    if api is None:
+    if api is None or api in google.OTHERS:
         return None
     for parts, name in _names(method, path):
         names = (_OPERATION,) if name == "DeleteOperation" else google.search((api, *parts), name)
@@ -276,9 +276,11 @@ def _names(method: str, path: str) -> Iterator[tuple[tuple[str, ...], str]]:
             if plural.endswith(many):
                 yield (), verb + plural.removesuffix(many) + one
         yield (plural,), verb  # as Compute Engine names them
+        if not plural.endswith("s"):
+            yield (), verb + plural
 
 
-_SINGULARS = (("ies", "y"), ("s", ""), ("es", ""), ("ora", "us"), ("ices", "ex"), ("", ""))
+_SINGULARS = (("ies", "y"), ("s", ""), ("es", ""), ("ora", "us"), ("ices", "ex"))
 """The ends of collections, and those of the resources in them; words such as "addresses" have two that fit."""
 
 
