@@ -151,7 +151,7 @@ DESCRIBED = [
     ("eventarc", "v1", "eventarc.projects.locations.messageBuses.delete", "/v1/p/messageBuses/b?etag=e", True),
     ("firestore", "v1", "firestore.projects.databases.userCreds.delete", "/v1/projects/-/userCreds/u", False),
     ("logging", "v2", "logging.projects.logs.delete", "/v2/projects/p/logs/l", False),
-    ("tasks", "v1", "tasks.tasks.update", "/tasks/v1/lists/l/tasks/t", False),
+    ("tasks", "v1", "tasks.tasks.update", "/tasks/v1/lists/l/tasks/t", True),
 ]
 
 
