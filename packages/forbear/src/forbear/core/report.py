@@ -221,7 +221,7 @@ def _list_other_notes(notes: "Any") -> "list[object]":
 
 
 def text_of(error: BaseException) -> str:
-    """Return `str(error)`, or a text that says so if its `__str__` raises. Lone surrogates become escapes.
+    """Return the text of an error, with lone surrogates as escapes. If its `__str__` raises, the text says that.
 
     >>> error_text(ConnectionError("lost"))
     'lost'

@@ -1,7 +1,7 @@
 """The service of Google's APIs that no table knows: RFC 9110, and what the discovery document says of a method.
 
 Gmail, Drive and Calendar have no protos. A POST creates, unless the caller chose the id; a DELETE removes one thing if
-its path ends with the name of it, or it has an `id`. A PUT or DELETE may do more: its description says so.
+its path ends with a name, or it has an `id`. If the description of a PUT or DELETE names more, it is not repeated.
 """
 
 import json
@@ -77,7 +77,7 @@ class Discovered(Rfc9110):
         return known
 
     def _find_harm(self, method: str) -> str | None:
-        """Return why a PUT or DELETE is never repeated, by the description; None if nothing there says so."""
+        """Return the harm that the description names, if a PUT or DELETE is sent twice; None if it names none."""
         if method == "DELETE" and _ONE.fullmatch(self.described.get("path", "")) is None:
             parameter = self._parameters.get("id", {})
             if not parameter.get("required") or parameter.get("repeated"):
