@@ -11,7 +11,7 @@ from typing import Protocol
 from forbear.verdicts import PERMANENT, TRANSIENT, Verdict
 from forbear_transfer.checksum import Crc32c
 from forbear_transfer.downloads.description import GZIP, BodyDescription, Contradiction, WrongEncoding, describe_body
-from forbear_transfer.downloads.sinks import GZIP_MAGIC, Sink
+from forbear_transfer.downloads.sinks import GZIP_MAGIC, FileSink, Sink
 from forbear_transfer.encryption import EncryptionKey, key_of
 from forbear_transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError, WrongResponse
 from forbear_transfer.objects import Object
@@ -169,30 +169,50 @@ class Fetch:
         if response.status not in (200, 206):
             raise await self._storage.error_for(str(self._operation), response)
         body = describe_body(self.version, sink.position, sink.end, response.status, response.headers)
-        moved, read = current_progress.get().moved, response.readany
-        head = b""
         if body.decoded:
-            while len(head) < len(GZIP_MAGIC) and (more := await read()):
-                head += more
-            body = body.with_head(head, self.version)
+            body = body.with_head(await response.peek(len(GZIP_MAGIC)), self.version)
         self._prepare(sink, body)
         limit = body.limit(self.version)
         stop = limit if body.decoded else min(limit, sink.end)
-        while data := head or await read():
-            head = b""
-            if sink.position + len(data) > stop:
-                if stop == limit:
-                    raise WrongResponse(
-                        f"{self._operation}: the response goes on after byte {stop}, where it should end"
-                    )
-                data = data[: stop - sink.position]
-            await sink.write(data)
-            moved(len(data))
-            if sink.position == stop < limit:  # the sink needs only the beginning of the body
-                return True
+        await self._pour(response, sink, stop, whole=stop == limit)
         if body.end is not None and sink.position < stop:
             raise WrongResponse(f"{self._operation}: the response ended after {sink.position} of {stop} bytes")
         return body.decoded or sink.position == sink.end
+
+    async def _pour(self, response: Response, sink: Sink, stop: int, *, whole: bool) -> None:
+        """Write the body to the sink, up to byte `stop`.
+
+        If the `whole` body should end there, read it to its end, and raise WrongResponse if it goes on. Otherwise the
+        sink needs only the beginning of the body.
+        """
+        moved = current_progress.get().moved
+
+        def cut(data: bytes) -> bytes:
+            if sink.position + len(data) <= stop:
+                return data
+            if whole:
+                raise WrongResponse(f"{self._operation}: the response goes on after byte {stop}, where it should end")
+            return data[: stop - sink.position]
+
+        def advance(count: int) -> bool:
+            moved(count)
+            return whole or sink.position < stop
+
+        if isinstance(sink, FileSink):
+            write = sink.write
+
+            def take(data: bytes) -> bool:
+                data = cut(data)
+                write(data)
+                return advance(len(data))
+
+            await response.pour(take)
+            return
+        while data := await response.readany():
+            data = cut(data)
+            await sink.write(data)
+            if not advance(len(data)):
+                return
 
     def _prepare(self, sink: Sink, body: BodyDescription) -> None:
         """Restart a sink for a whole object if `body` is decoded or does not continue at the sink's position.

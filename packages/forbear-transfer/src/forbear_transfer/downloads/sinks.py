@@ -127,7 +127,7 @@ class FileSink:
         self._truncate = truncate
         self._on_write = on_write
 
-    async def write(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
         """Write `data` at the position, hash it, and advance the position; TransferError if that fails.
 
         It is written in this thread: the page cache takes it sooner than another thread would.

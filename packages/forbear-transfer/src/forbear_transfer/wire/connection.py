@@ -127,6 +127,11 @@ class Connection(Watched):
             raise ValueError(f"`body` must have as many bytes as its length says: {len(body)}, got {left} fewer")
         self._sending = False
 
+    @property
+    def is_paced(self) -> bool:
+        """True if the rate of the bytes is limited."""
+        return self._rate is not None
+
     async def pace(self, count: int, *, received: bool = False) -> None:
         """Wait until `count` more bytes, sent or `received`, are within the limit of the rate, if there is one.
 
