@@ -166,6 +166,27 @@ def test_e4_a_client_beyond_the_bound_cannot_be_read() -> None:
     assert all(sent.unread == "its traceback is too long" for sent in evidence.requests)
 
 
+@pytest.mark.parametrize("below", [0, MOST_FRAMES - 1, MOST_FRAMES])
+def test_e4_the_bound_is_exact(below: int) -> None:
+    """A client's frame is read if it is among the innermost frames of the bound, and not if it is one further out."""
+
+    def fail(request: httpx.Request) -> httpx.Response:
+        raise ValueError("no request on this error")
+
+    with httpx.Client(transport=httpx.MockTransport(fail)) as client:
+        trace = raised(lambda: client.post("http://shop.example/")).__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_name != "_send_single_request":
+        trace = trace.tb_next
+    assert trace is not None
+    entries: TracebackType | None = None
+    for _ in range(below):
+        entries = TracebackType(entries, sys._getframe(), 0, 1)
+    error = ValueError("x").with_traceback(TracebackType(entries, trace.tb_frame, 0, 1))
+    evidence = read(error)
+    assert evidence is not None
+    assert [sent.unread is None for sent in evidence.requests] == [below < MOST_FRAMES]
+
+
 def test_what_two_errors_share_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """urllib3 raises an error of its own with the traceback of the one that it wraps, through the same frame."""
     from forbear.evidence.readers import urllib3 as module

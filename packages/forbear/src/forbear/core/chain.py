@@ -15,8 +15,9 @@ context_of = BaseException.__dict__["__context__"].__get__
 traceback_of = BaseException.__dict__["__traceback__"].__get__
 members_of: "Callable[[BaseException], tuple[BaseException, ...]]" = BaseExceptionGroup.__dict__["exceptions"].__get__
 
-_WRAPPED = ("reason", "orig", "last_exception")
+_IN_ORDER = ("reason", "orig", "last_exception")
 """Attributes in which libraries keep the error that they wrap."""
+_WRAPPED = frozenset(_IN_ORDER)
 
 
 def read(thing: object, name: str) -> "Any":
@@ -69,17 +70,24 @@ def walk(start: "Any", held: "Callable[[Any], Iterable[Any]]", most: int) -> "It
             waiting += held(thing)
 
 
+def stands_alone(error: BaseException) -> bool:
+    """Return whether an error certainly holds no other one, and keeps no attributes; True for most errors."""
+    arguments = arguments_of(error)
+    return (
+        context_of(error) is None
+        and cause_of(error) is None
+        and not attributes_of(error)
+        and (not arguments or (len(arguments) == 1 and type(arguments[0]) is str))
+        and not issubclass(type(error), BaseExceptionGroup)
+    )
+
+
 def list_errors(error: BaseException, handled: BaseException | None, most: int) -> "tuple[BaseException, ...]":
     """Return `error`, then every error that it holds in any way, but for `handled` and what that holds; at most `most`.
 
     Those are causes, contexts (also suppressed ones), members of groups, and what libraries keep in attributes or among
     the arguments. No attribute is looked up by the class, so no code of the user runs.
     """
-    is_group = issubclass(type(error), BaseExceptionGroup)  # isinstance would look up `__class__`
-    if context_of(error) is None and cause_of(error) is None and not attributes_of(error) and not is_group:
-        arguments = arguments_of(error)
-        if not arguments or (len(arguments) == 1 and type(arguments[0]) is str):
-            return (error,)  # most failures of a function get here
     found: dict[int, BaseException] = {}
     waiting: list[Any] = [error]
     while waiting and len(found) < most:
@@ -87,11 +95,12 @@ def list_errors(error: BaseException, handled: BaseException | None, most: int) 
         if id(link) in found or not issubclass(type(link), BaseException) or (link is handled and found):
             continue
         found[id(link)] = link
-        waiting += arguments_of(link)[:MOST]  # the likeliest comes last
-        kept = attributes_of(link)
-        if kept:
-            waiting += [kept[name] for name in _WRAPPED if name in kept]
-        if issubclass(type(link), BaseExceptionGroup):
+        arguments, kept = arguments_of(link), attributes_of(link)
+        if len(arguments) > 1 or (arguments and type(arguments[0]) is not str):
+            waiting += arguments[:MOST]  # the likeliest comes last
+        if kept and not _WRAPPED.isdisjoint(kept):
+            waiting += [kept[name] for name in _IN_ORDER if name in kept]
+        if issubclass(type(link), BaseExceptionGroup):  # isinstance would look up `__class__`
             waiting += members_of(link)[:MOST]
         context, cause = context_of(link), cause_of(link)
         if context is not None and context is not cause:

@@ -102,10 +102,10 @@ class Look:
     def names(self, trace: "TracebackType") -> "dict[str, Any]":
         """Return the local variables of a function's frame."""
         frame = trace.tb_frame
-        names: dict[str, Any] | None = self._opened.get(id(frame))
-        if names is None:
-            names = self._opened[id(frame)] = frame.f_locals if frame.f_code.co_flags & _IS_FUNCTION else {}
-        return names
+        key = id(frame)
+        if key not in self._opened:
+            self._opened[key] = frame.f_locals if frame.f_code.co_flags & _IS_FUNCTION else {}
+        return self._opened[key]
 
     def find_caller(self, trace: "TracebackType") -> "TracebackType | None":
         """Return the entry of the frame that called that of `trace`, None without one."""

@@ -1,5 +1,6 @@
 """`Sent`, one request that an error shows, and `Evidence`, all of them; `get_own` runs no user code."""
 
+from functools import lru_cache
 from operator import itemgetter
 from types import MemberDescriptorType
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 MOST_BODY = 64 * 1024
 """The bytes of a body that are read; a longer one counts as not known."""
-_MOST_HEADERS = 200
+MOST_HEADERS = 200
 _LONGEST_URL = 8192
 UNEXECUTED = frozenset({307, 308})
 """Redirects that ask for the same request elsewhere: it was not executed here (RFC 9110, 15.4.8 and 15.4.9)."""
@@ -136,7 +137,10 @@ def get_own(thing: object, name: str) -> "Any":
     """Return what the instance itself keeps as `name`, None without it; no property and no method is run."""
     if thing is None:
         return None
-    kept = dict_of(thing)
+    try:
+        kept: dict[str, Any] = _attribute(thing, "__dict__")
+    except AttributeError:
+        return _read_slot(thing, name)
     return kept[name] if name in kept else _read_slot(thing, name)
 
 
@@ -157,10 +161,13 @@ def _read_slot(thing: object, name: str) -> "Any":
     return None
 
 
+_attribute = object.__getattribute__
+
+
 def dict_of(thing: object) -> "dict[str, Any]":
     """Return the dict of attributes that an instance keeps, {} without one."""
     try:
-        kept: dict[str, Any] = object.__getattribute__(thing, "__dict__")
+        kept: dict[str, Any] = _attribute(thing, "__dict__")
     except AttributeError:
         return {}
     return kept
@@ -168,15 +175,19 @@ def dict_of(thing: object) -> "dict[str, Any]":
 
 def package(thing: object) -> str:
     """Return the top package of the class of `thing`, "httpx" for an httpx.Request; that of a known base is first."""
-    if type(thing).__module__ == "builtins":  # most errors; so are their bases
-        return "builtins"
-    own_name = ""
+    own_name = _top_of(str(type(thing).__module__))
+    if own_name == "builtins" or own_name in _LIBRARIES:  # most errors, whose bases are builtins, too
+        return own_name
     for kind in type(thing).__mro__:
-        name = str(kind.__module__).partition(".")[0]
+        name = _top_of(str(kind.__module__))
         if name in _LIBRARIES:
             return name
-        own_name = own_name or name
     return own_name
+
+
+@lru_cache(maxsize=512)
+def _top_of(module: str) -> str:
+    return module.partition(".")[0]
 
 
 _LIBRARIES = frozenset({
@@ -185,20 +196,29 @@ _LIBRARIES = frozenset({
 })  # fmt: skip
 
 
-def request_of(method: object, url: object, headers: object = None, body: object = b"") -> Request | None:
-    """Return the request with this method and URL, None if one of them is no text.
-
-    `headers` and `body` count as far as they can be read.
-    """
-    if type(method) is not str or type(url) is not str or len(url) > _LONGEST_URL:
+def request_of(
+    method: object, url: object, headers: "dict[str, str] | None" = None, body: bytes | None = b""
+) -> Request | None:
+    """Return the request with this method and URL, None if one of them is no text."""
+    if type(url) is not str or len(url) > _LONGEST_URL:
         return None
     scheme, mark, rest = url.partition("://")
     if not mark:
         return None
-    before, question, query = rest.partition("#")[0].partition("?")
+    before, question, query = (rest.partition("#")[0] if "#" in rest else rest).partition("?")
     host, _, path = before.partition("/")
-    target = f"/{path}{question}{query}"
-    return Request(method, host.rpartition("@")[2], target, headers_of(headers), body_of(body), scheme.lower())
+    if "@" in host:
+        host = host.rpartition("@")[2]
+    return request_to(method, scheme.lower(), host, f"/{path}{question}{query}", headers, body)
+
+
+def request_to(
+    method: object, scheme: str, host: str, target: str, headers: "dict[str, str] | None", body: bytes | None
+) -> Request | None:
+    """Return the request to a target on a host, None if the method is no text or the target is too long."""
+    if type(method) is not str or len(target) > _LONGEST_URL:
+        return None
+    return Request(method, host, target, headers, body, scheme)
 
 
 def headers_of(headers: object) -> "dict[str, str]":
@@ -206,11 +226,13 @@ def headers_of(headers: object) -> "dict[str, str]":
 
     A list has the lines that such a mapping keeps, each with name and value at its end.
     """
+    if headers is None:
+        return {}
     if type(headers) is list:
-        return join_lines(map(_LAST_TWO, headers[:_MOST_HEADERS]))  # pyright: ignore[reportUnknownArgumentType]
+        return join_lines(map(_LAST_TWO, headers[:MOST_HEADERS]))  # pyright: ignore[reportUnknownArgumentType]
     if type(headers) is not dict and package(headers) not in _MAPPINGS:
         return {}
-    return joined(headers, _MOST_HEADERS)  # type: ignore[arg-type]
+    return joined(headers, MOST_HEADERS)  # type: ignore[arg-type]
 
 
 _LAST_TWO = itemgetter(slice(-2, None))

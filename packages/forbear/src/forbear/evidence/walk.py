@@ -4,7 +4,7 @@ A reader is found by the names of a function and its module, so no library is im
 keeps no reference to frames or their variables.
 """
 
-from forbear.core.chain import attributes_of, list_errors, traceback_of
+from forbear.core.chain import attributes_of, list_errors, stands_alone, traceback_of
 from forbear.evidence.look import Look, client_of
 from forbear.evidence.sent import Evidence, Sent, package
 from forbear.evidence.table import ATTRIBUTES, FRAMES, reader
@@ -22,7 +22,13 @@ def find(error: BaseException, handled: BaseException | None) -> Evidence | None
 
     If it shows none although it comes from a known client, warn once.
     """
-    evidence = read(error, handled)
+    if stands_alone(error):  # most errors do, and show nothing, so this loop does as little as possible
+        functions, trace = FRAMES, traceback_of(error)
+        while trace is not None and trace.tb_frame.f_code.co_name not in functions:
+            trace = trace.tb_next
+        evidence = None if trace is None else read(error, handled)
+    else:
+        evidence = read(error, handled)
     if evidence is None and type(error).__module__ != "builtins":
         _warn_of_unread(error)
     return evidence
@@ -40,15 +46,16 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
     if len(errors) > MOST_ERRORS:
         errors, look = errors[:MOST_ERRORS], Look()
         look.add(0, Sent("", "", "", unread=f"the error holds more than {MOST_ERRORS} others"))
-    functions = FRAMES
+    functions, attributes = FRAMES, ATTRIBUTES.keys()
     for each in errors:
         kept = attributes_of(each)
-        if kept:
+        if kept and not attributes.isdisjoint(kept):
             look = _read_attributes(each, kept, look)
-        trace = traceback_of(each)
-        while trace is not None:  # most errors show nothing, so this loop does as little as possible
+        trace = top = traceback_of(each)
+        while trace is not None:
             if trace.tb_frame.f_code.co_name in functions:
-                look = _read_frames(trace, look or Look(), traceback_of(each))
+                look = look or Look()
+                _read_frames(trace, look, top)
                 break
             trace = trace.tb_next
     if look is None:
@@ -57,46 +64,66 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
     return Evidence(tuple(look.sent.values()), errors) if look.sent else None
 
 
-def _read_frames(trace: "TracebackType | None", look: Look, top: "TracebackType | None") -> Look:
+def _read_frames(trace: "TracebackType", look: Look, top: "TracebackType | None") -> None:
     """Let the readers read the frames of a traceback from an entry on, the outermost first; `top` is its first.
 
     A frame that stands there twice, because it raised an error again, is read once.
     """
-    found: dict[int, tuple[int, TracebackType, str]] = {}
-    length = 0
-    while trace is not None:
-        function = trace.tb_frame.f_code.co_name
-        if function in FRAMES:
-            name = FRAMES[function].get(trace.tb_frame.f_globals.get("__name__", ""))
-            if name is not None and id(trace) not in look.entries:
-                look.entries.add(id(trace))
-                found.setdefault(id(trace.tb_frame), (length, trace, name))
-        length += 1
-        trace = trace.tb_next
+    functions, entries, links = FRAMES, look.entries, look.links
     look.current, look.top = None, top
-    for key, (number, entry, name) in found.items():
-        if look.current is None:
-            look.current = look.links.get(key)
-        try:
-            if length - number > MOST_FRAMES:
-                look.add(key, Sent(client_of(entry.tb_frame), "", "", unread="its traceback is too long"))
-            else:
-                reader(name)(look, entry, look.names(entry))
-        except Exception as broken:
-            unread = f"{type(broken).__name__} in its reader"
-            look.add(key, Sent(client_of(entry.tb_frame), "", "", unread=unread))
-        if look.current is not None:
-            look.links.setdefault(key, look.current)
+    frames = set[int]()
+    edge = _find_edge(trace)
+    is_beyond = edge is not trace
+    entry: TracebackType | None = trace
+    while entry is not None:
+        if is_beyond:
+            is_beyond = entry is not edge
+        frame = entry.tb_frame
+        function = frame.f_code.co_name
+        if function in functions:
+            name = functions[function].get(frame.f_globals.get("__name__", ""))
+            if name is not None:
+                if id(entry) in entries:
+                    break  # it was read with another error, and so was all that follows
+                entries.add(id(entry))
+                key = id(frame)
+                if key not in frames:
+                    frames.add(key)
+                    if look.current is None:
+                        look.current = links.get(key)
+                    try:
+                        if is_beyond:
+                            look.add(key, Sent(client_of(frame), "", "", unread="its traceback is too long"))
+                        else:
+                            reader(name)(look, entry, look.names(entry))
+                    except Exception as broken:
+                        unread = f"{type(broken).__name__} in its reader"
+                        look.add(key, Sent(client_of(frame), "", "", unread=unread))
+                    if look.current is not None and key not in links:
+                        links[key] = look.current
+        entry = entry.tb_next
     look.serves, look.service = False, None
-    return look
+
+
+def _find_edge(trace: "TracebackType") -> "TracebackType":
+    """Return the first of the innermost entries that are read, `trace` itself if there are few."""
+    edge: TracebackType = trace
+    entry: TracebackType | None = trace
+    for _ in range(MOST_FRAMES):
+        if entry is None:
+            return trace
+        entry = entry.tb_next
+    while entry is not None and edge.tb_next is not None:
+        edge, entry = edge.tb_next, entry.tb_next
+    return edge
 
 
 def _read_attributes(error: BaseException, kept: "dict[str, object]", look: Look | None) -> Look | None:
     """Let the readers read what an error keeps, by the class of what it keeps."""
     for name, value in list(kept.items()):
-        if name not in ATTRIBUTES:
+        readers = ATTRIBUTES.get(name)
+        if readers is None:
             continue
-        readers = ATTRIBUTES[name]
         found = readers.get("*") or readers.get(package(value))
         if found is None:
             continue

@@ -38,7 +38,8 @@ def redis_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts
         judgement = classify(commands[0], promised=_CYCLE if watches else NOTHING)
         facts.safe = not sent.watched and judgement.repeatable
         if facts.safe and not judgement.mutation:
-            return facts  # the error says nothing more that counts
+            facts.is_read = True  # the error says nothing more that counts
+            return facts
         facts.claims = _is_claim(commands[0])
         _read_refusal(facts, error, scripted=judgement.scripted)
     facts.condition = "version" if sent.watched else None  # the next attempt reads what this one has written

@@ -56,6 +56,7 @@ class Facts:
     - `span`: the seconds since the run began within which a key counts, and `until` when the next attempt may begin.
     - `drawn`: it creates something whose name looks as if it was drawn in the attempt.
     - `safe`: it changes nothing, or leaves the same state. `billed`: it may have cost money.
+    - `is_read`: it changes nothing and costs nothing, so that no other fact counts.
     - `done`: it has succeeded, as an adapter knows.
     - `read_before`: it writes what the attempt has read before, as an adapter knows.
     - `automatic`: its key is one that an adapter made. It is used again only while the outcome is unknown.
@@ -74,7 +75,7 @@ class Facts:
     span = UNKNOWN_SPAN
     until = 0.0
     drawn = False
-    safe = False
+    safe = is_read = False
     done = False
     read_before = False
     automatic = billed = False
@@ -151,16 +152,20 @@ def http_facts(
         facts.unread = None if facts.safe else sent.unread
         return facts
     facts = Facts(sent)
+    api = next((each for each in apis if each.is_for(request.origin)), None) if apis else None
+    judgement = _judge(request, api, known, sent.service) if sent.operation is None else _judge_by_sdk(*sent.operation)
+    if judgement.repeatable and not judgement.mutation and not judgement.billed and judgement.met is None:
+        facts.safe = facts.is_read = True
+        return facts
     status = 0 if sent.status is None or sent.hop else sent.status
     facts.refused = 400 <= status < 500 and status not in _UNKNOWN
-    api = next((each for each in apis if each.is_for(request.origin)), None) if apis else None
     if api is not None:
         facts.not_sent = facts.not_sent or (status in api.not_executed and is_for_its_host(request))
-    judgement = _judge(request, api, known, sent.service) if sent.operation is None else _judge_by_sdk(*sent.operation)
     facts.billed = judgement.may_cost(status)
-    _read_condition(facts, judgement, _value_of(judgement.met, request), arguments)
-    if facts.safe:
-        return facts
+    if judgement.repeatable:
+        _read_condition(facts, judgement, _value_of(judgement.met, request), arguments)
+        if facts.safe:
+            return facts
     if judgement.refused is None and not judgement.session:
         facts.vouched = is_covered(request, safe, errors, () if api is None else api.patterns)
     if facts.condition is None and not judgement.session and _is_judged_safe(request, errors):
@@ -200,10 +205,13 @@ def _read_key(facts: Facts, request: Request, honoured: "IdempotencyKey | None",
 
 def _judge(request: Request, api: "Api | None", known: Judgement | None, of_client: str | None) -> Judgement:
     """Return the judgement on a request by its service, if none is known; `of_client` is that of its own client."""
-    path = request.target.partition("?")[0]
-    named = (None if api is None else api.find_service(path)) or of_client
-    service: Any = registry.find(request.host, path) or RFC9110 if named is None else registry.service(named)
-    judgement: Judgement = known or service.classify(request)
+    if known is None:
+        path = request.target.partition("?")[0]
+        named = (None if api is None else api.find_service(path)) or of_client
+        service: Any = registry.find(request.host, path) or RFC9110 if named is None else registry.service(named)
+        judgement: Judgement = service.classify(request)
+    else:
+        judgement = known
     if judgement.mutation and judgement.repeatable and judgement.met is None:
         precondition = _find_precondition(request)
         judgement = judgement if precondition is None else judgement.replace(met=precondition)
@@ -238,9 +246,7 @@ def _judge_by_sdk(operation: str, parameters: "dict[str, Any]") -> Judgement:
 
 
 def _read_condition(facts: Facts, judgement: Judgement, value: object, arguments: Arguments) -> None:
-    """Set what makes the request safe, by the words of the condition that it meets."""
-    if not judgement.repeatable:
-        return
+    """Set what makes a repeatable request safe, by the words of the condition that it meets."""
     met = (judgement.met or "").lower()
     if not met:
         facts.safe = 409 not in judgement.maybe_done
@@ -281,7 +287,7 @@ def grpc_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
     if isinstance(judgement, RpcJudgement) and judgement.proof is not None:
         facts.condition, facts.kept = judgement.proof, arguments.keep(value)
         facts.span = last_begin(judgement) or UNKNOWN_SPAN
-    else:
+    elif judgement.repeatable:
         _read_condition(facts, judgement, value, arguments)
     if facts.condition == "absent":
         facts.drawn = arguments.lack_drawn(str(call.message))

@@ -4,8 +4,9 @@ Of several requests the least safe one decides. The judge is loaded at the first
 in `forbear.run.judge_slot`. Evidence only ever stops a run: what the policy does not retry is not retried.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from operator import attrgetter
+from typing import NamedTuple
 
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
@@ -18,98 +19,142 @@ from forbear.judges.facts import VOUCH_FOR_ALL, Facts, Word, grpc_facts, http_fa
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from forbear.http.api import Api
     from forbear.run.judge_slot import RunContext
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+_CONDITIONS = (None, "version", "absent", "key")
+
+
+class Ruling(NamedTuple):
     """One row of the table.
 
     - `code` names it, for tests and docs.
+    - `repeats` is True if the function is then called again.
+    - `fits` says whether the facts about a request lead to this row, if they lead to no row before it.
     - `why` and `cure` are the words of the note if the row stops, in which `{what}` is the request and `{cure}` how to
-      vouch for it. After any other row the function is called again.
+      vouch for it.
+    - `conditions` has the conditions of requests that the row is for, by default all.
     - `maybe_done`: a later conflict may be one's own.
     """
 
     code: str
+    repeats: bool
+    fits: Callable[[Facts], object]
     why: str = ""
     cure: str = "{cure}"
+    conditions: tuple[str | None, ...] = _CONDITIONS
     maybe_done: bool = False
 
-    @property
-    def repeats(self) -> bool:
-        """True if the function is then called again."""
-        return not self.why
+
+def _when(test: Callable[[Facts], object]) -> Callable[[Facts], object]:
+    return test  # so that type checkers know the parameter of a lambda
+
+
+_ALWAYS = _when(lambda _: True)
 
 
 ROWS: tuple[Ruling, ...] = (
-    Ruling("not_sent"),
-    Ruling("refused"),
-    Ruling("rolled_back"),
-    Ruling("vouched"),
+    Ruling("read", True, attrgetter("is_read")),
+    Ruling("not_sent", True, attrgetter("not_sent")),
+    Ruling("refused", True, attrgetter("refused")),
+    Ruling("rolled_back", True, attrgetter("rolled_back")),
+    Ruling("vouched", True, attrgetter("vouched")),
     Ruling(
         "still_open",
+        False,
+        attrgetter("still_open"),
         "{what} belongs to a transaction that is still open, and a repeat would go on with it",
         "roll back in the function, as `with connection:` does",
     ),
     Ruling(
         "their_transaction",
+        False,
+        _when(lambda f: f.rolled_back is False and not f.safe),
         "{what} belongs to a transaction that began before the function",
         "decorate the function that begins the transaction",
     ),
-    Ruling("unread", "{what} could not be read"),
+    Ruling("unread", False, _when(lambda f: f.unread is not None), "{what} could not be read"),
     Ruling(
         "autocommit",
+        False,
+        attrgetter("commits_alone"),
         "{what} was rolled back, but statements before it may have been committed by themselves",
         "begin a transaction in the function",
     ),
-    Ruling("commits", "{what} may have been committed"),
+    Ruling("commits", False, attrgetter("commits"), "{what} may have been committed"),
     Ruling(
         "claims",
+        False,
+        attrgetter("claims"),
         "{what} says by its value who was first, and a repeat would say: somebody else",
         "write a value of your own and read it back, or {cure}",
     ),
     Ruling(
         "made",
+        False,
+        _when(lambda f: f.done and (f.kept or f.condition == "absent")),
         "{what} has succeeded, and the next attempt would be in conflict with it",
         "decorate what follows it by itself, or {cure}",
+        conditions=("absent", "version"),
     ),
-    Ruling("version_kept", maybe_done=True),
+    Ruling("version_kept", True, attrgetter("kept"), conditions=("version",), maybe_done=True),
     Ruling(
         "version",
+        False,
+        _ALWAYS,
         "{what} depends on a version, and the next attempt would read a newer one",
         "use forbear.update, or pass the version to the function",
+        conditions=("version",),
     ),
-    Ruling("drawn", "{what} creates a name that looks new in each attempt", "pass the name to the function"),
-    Ruling("absent", maybe_done=True),
+    Ruling(
+        "drawn",
+        False,
+        attrgetter("drawn"),
+        "{what} creates a name that looks new in each attempt",
+        "pass the name to the function",
+        conditions=("absent",),
+    ),
+    Ruling("absent", True, _ALWAYS, conditions=("absent",), maybe_done=True),
     Ruling(
         "read_before",
+        False,
+        _when(lambda f: f.safe and f.read_before),
         "{what} writes what the attempt has read before, and the next attempt would read what was written",
         "use forbear.update, or {cure}",
     ),
-    Ruling("safe"),
-    Ruling(
-        "expired",
-        "{what} has a key that the server may have forgotten by the next attempt",
-        "pass a shorter timeout, or say for how long the server remembers keys, by forbear.Api",
-    ),
-    Ruling("key"),
+    Ruling("safe", True, attrgetter("safe")),
     Ruling(
         "used_key",
+        False,
+        _when(lambda f: f.automatic and f.done),
         "{what} has succeeded, and the next attempt would send it with another key",
         "send a key of forbear.run_key, or {cure}",
     ),
     Ruling(
+        "expired",
+        False,
+        _when(lambda f: f.kept and f.until > f.span),
+        "{what} has a key that the server may have forgotten by the next attempt",
+        "pass a shorter timeout, or say for how long the server remembers keys, by forbear.Api",
+        conditions=("key",),
+    ),
+    Ruling("key", True, attrgetter("kept"), conditions=("key",)),
+    Ruling(
         "new_key",
+        False,
+        _ALWAYS,
         "{what} has a key that may be new in each attempt",
         "take it from forbear.run_key, or pass it to the function",
+        conditions=("key",),
     ),
-    Ruling("never", "{what} may have been executed and must not be executed twice"),
+    Ruling("never", False, _ALWAYS, "{what} may have been executed and must not be executed twice"),
 )
-"""The table: one row decides for each request, as `row_of` chooses it."""
+"""The table: the first row that fits decides for each request."""
 
-_BY_CODE = {row.code: row for row in ROWS}
+_BY_CONDITION = {each: tuple(row for row in ROWS if each in row.conditions) for each in _CONDITIONS}
 
 
 _BY_PROTOCOL = {
@@ -138,7 +183,8 @@ def facts_of(
         facts.refused = sent.protocol == "grpc" and is_refused(error)
     else:
         facts = _BY_PROTOCOL[sent.protocol](sent, error, arguments)
-    facts.vouched = _is_named(sent, safe) or is_covered(sent.subject, safe, errors)
+    if not facts.is_read:
+        facts.vouched = _is_named(sent, safe) or is_covered(sent.subject, safe, errors)
     return facts
 
 
@@ -156,44 +202,11 @@ def _is_named(sent: Sent, safe: tuple[str, ...]) -> bool:
 
 def row_of(facts: Facts) -> Ruling:
     """Return the row that decides about a request."""
-    return _BY_CODE[_choose(facts)]
-
-
-def _choose(f: Facts) -> str:
-    """Return the code of the row that fits a request. The order matters: the first one decides."""
-    if f.not_sent:
-        return "not_sent"
-    if f.refused:
-        return "refused"
-    if f.rolled_back is True:
-        return "rolled_back"
-    if f.vouched:
-        return "vouched"
-    if f.still_open:
-        return "still_open"
-    if f.rolled_back is False and not f.safe:
-        return "their_transaction"
-    if f.unread is not None:
-        return "unread"
-    if f.commits_alone:
-        return "autocommit"
-    if f.commits:
-        return "commits"
-    if f.claims:
-        return "claims"
-    if f.done and (f.condition == "absent" or (f.condition == "version" and f.kept)):
-        return "made"
-    if f.condition == "version":
-        return "version_kept" if f.kept else "version"
-    if f.condition == "absent":
-        return "drawn" if f.drawn else "absent"
-    if f.safe:
-        return "read_before" if f.read_before else "safe"
-    if f.automatic and f.done:
-        return "used_key"
-    if f.condition == "key" and f.kept:
-        return "expired" if f.until > f.span else "key"
-    return "new_key" if f.condition == "key" else "never"
+    row = ROWS[-1]  # it fits always
+    for row in _BY_CONDITION[facts.condition]:
+        if row.fits(facts):
+            break
+    return row
 
 
 find = walk.find
@@ -207,7 +220,7 @@ def judge(evidence: Evidence, error: BaseException, context: "RunContext") -> Ju
 
 def _rule(row: Ruling, facts: Facts) -> Judgement:
     """Return the judgement of the row that fits a request."""
-    if row.why:
+    if not row.repeats:
         return _forbid(row, facts)
     return _MAYBE_DONE if row.maybe_done else _BILLED if row.code == "safe" and facts.billed else _REPEATED
 
@@ -218,7 +231,7 @@ _MAYBE_DONE = Judgement("functions", None, Safety.ALWAYS, repeatable=True, maybe
 
 
 def judge_sent(
-    sent: Sent, context: "RunContext | None", reads: Sequence[object], *, done: bool, word: Word
+    sent: Sent, context: "RunContext | None", reads: "Sequence[object]", *, done: bool, word: Word
 ) -> Judgement:
     """Return the judgement on a request that an adapter has sent, for the ledger.
 
@@ -236,17 +249,16 @@ def judge_sent(
         facts.condition, facts.kept, facts.automatic, facts.span = "key", True, True, word.automatic
     facts.done = done
     facts.read_before = bool(reads) and sent.method not in READS and was_read(sent, reads)
-    if context is not None and not facts.automatic:
+    if context is not None and not facts.automatic and facts.condition == "key":
         _note_latest(facts, context)
     return _rule(row_of(facts), facts)
 
 
 def _note_latest(facts: Facts, context: "RunContext") -> None:
-    """Note the seconds after the start of the run at which the next attempt may begin, at the latest, for a key."""
-    if facts.condition == "key":
-        limits = context.plan.limits
-        until = context.elapsed + limits.max_retry_after
-        facts.until = until if limits.timeout is None else min(until, limits.timeout)
+    """Note the seconds after the start of the run at which the next attempt may begin, at the latest."""
+    limits = context.plan.limits
+    until = context.elapsed + limits.max_retry_after
+    facts.until = until if limits.timeout is None else min(until, limits.timeout)
 
 
 def judge_alone(error: BaseException) -> Judgement | None:
@@ -285,16 +297,18 @@ def _forbid(row: Ruling, facts: Facts) -> Judgement:
 
 def _find_least_safe(evidence: Evidence, error: BaseException, context: "RunContext | None") -> tuple[Ruling, Facts]:
     """Return the least safe request of the evidence, and its row; without a run there are no arguments."""
-    plan = None if context is None else context.plan
-    arguments = Arguments(None, (), {}) if context is None else Arguments.of(context)
-    safe, apis = ((), ()) if plan is None else (plan.safe, plan.apis)
+    if context is None:
+        arguments, safe, apis = Arguments(None, (), {}), (), ()
+    else:
+        plan = context.run.plan
+        arguments, safe, apis = Arguments.of(context), plan.safe, plan.apis
     pairs: list[tuple[Ruling, Facts]] = []
     for sent in evidence.requests:
         facts = facts_of(sent, error, arguments, safe, apis, evidence.errors)
         if context is not None:
-            _note_latest(facts, context)
-            if sent.method not in READS:
-                reads = context.reads
-                facts.read_before = bool(reads) and was_read(sent, reads)
+            if facts.condition == "key":
+                _note_latest(facts, context)
+            if sent.method not in READS and (reads := context.reads):
+                facts.read_before = was_read(sent, reads)
         pairs.append((row_of(facts), facts))
     return pairs[0] if len(pairs) == 1 else min(pairs, key=lambda pair: (pair[0].repeats, not pair[0].maybe_done))

@@ -5,6 +5,7 @@ recommended rules, `policy`, and `documented` where there is a page to follow. I
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -120,11 +121,20 @@ def find_rpc(method: str, host: str = "") -> "RpcService | None":
 
 
 def _name(host: str, path: str) -> str | None:
+    if not _is_known(host):
+        return None
     for name, serves in _BY_TEST:
         if serves(host, path):
             return name
     known = _BY_API.get(google_apis.api(host) or "")
     return known or ("iam" if everywhere.serves(host, path) else None)
+
+
+@lru_cache(maxsize=256)
+def _is_known(host: str) -> bool:
+    """Return whether a service may answer on a host, by some path; nearly all hosts have none."""
+    kind = cloud_storage_hosts.kind_of(host)
+    return kind is not None or google_apis.is_google(host) or google_apis.api(host) is not None
 
 
 def _module(name: str) -> Any:

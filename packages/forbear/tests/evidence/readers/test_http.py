@@ -1,9 +1,12 @@
 """Facts in the errors of HTTP clients: method, URL, whether the request was sent, and the redirects before it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
+import httpx
 import pytest
+import requests
 from aiohttp.abc import AbstractResolver
 
 from forbear.evidence import read
@@ -65,19 +68,17 @@ def test_a_body_that_breaks(client: str) -> None:
 def test_e1_a_redirect_hides_the_post(client: str) -> None:
     """E1: a POST is answered by 303 and the GET after it is lost; the error has only the GET, but both count."""
     with Wire(reply(303, b"", "Location: /receipt"), LOST) as wire:
-        requests = shown(client, "POST", f"{wire.url}/orders").requests
-        assert {(sent.method, sent.hop) for sent in requests} == {("POST", True), ("GET", False)}
+        found = shown(client, "POST", f"{wire.url}/orders").requests
+        assert {(sent.method, sent.hop) for sent in found} == {("POST", True), ("GET", False)}
 
 
 @pytest.mark.parametrize("client", WITH_HISTORY)
 def test_a_body_that_breaks_after_a_redirect(client: str) -> None:
     """The POST stands in the history of the response, and counts with the GET."""
     with Wire(reply(303, b"", "Location: /receipt"), reply(200, b"half", length=100, end="close")) as wire:
-        requests = shown(client, "POST", f"{wire.url}/orders").requests
-        assert {sent.hop for sent in requests} == {True, False}
-        assert "POST" in {sent.method for sent in requests if sent.hop} | {
-            sent.method for sent in requests if sent.unread
-        }
+        found = shown(client, "POST", f"{wire.url}/orders").requests
+        assert {sent.hop for sent in found} == {True, False}
+        assert "POST" in {sent.method for sent in found if sent.hop} | {sent.method for sent in found if sent.unread}
 
 
 @pytest.mark.parametrize("client", [name for name in NAMES if name not in ("http.client", "urllib3")])
@@ -86,6 +87,45 @@ def test_an_error_status(client: str) -> None:
     with Wire(reply(503, b"")) as wire:
         (sent,) = shown(client, "POST", f"{wire.url}/orders").requests
         assert (sent.method, url_of(sent), bool(sent.unsent)) == ("POST", f"{wire.url}/orders", False)
+
+
+def _of_httpx(url: str, headers: list[tuple[str, str]]) -> Exception:
+    return httpx.ReadError("lost", request=httpx.Request("PUT", url, headers=headers))
+
+
+def _of_requests(url: str, headers: list[tuple[str, str]]) -> Exception:
+    request = requests.Request("PUT", url, headers={name: value.encode("latin-1") for name, value in headers})
+    return requests.ConnectionError("lost", request=request.prepare())
+
+
+PLACES = [
+    ("https://user:secret@shop.example:8443/a%20b?x=1&y=%2F#end", ("https", "shop.example", 8443), "/a%20b?x=1&y=%2F"),
+    ("http://[::1]/orders?", ("http", "::1", 80), "/orders"),
+    ("http://[::1]:8080/?a", ("http", "::1", 8080), "/?a"),
+    ("https://Shop.Example", ("https", "shop.example", 443), "/"),
+]
+
+
+@pytest.mark.parametrize("make", [_of_httpx, _of_requests], ids=["httpx", "requests"])
+@pytest.mark.parametrize(("url", "origin", "target"), PLACES, ids=range(len(PLACES)))
+def test_the_parts_of_a_request(
+    make: Callable[[str, list[tuple[str, str]]], Exception], url: str, origin: tuple[str, str, int], target: str
+) -> None:
+    """Origin, target and headers are those of the request, without its user."""
+    evidence = read(make(url, [("If-Match", '"1"'), ("X-HTTP-Method-Override", "POST")]))
+    assert evidence is not None
+    request: Request = evidence.requests[0].subject
+    assert (request.origin, request.target.removesuffix("?")) == (origin, target)
+    assert (request.body, request.headers["if-match"]) == (b"", '"1"')
+    assert request.headers["x-http-method-override"] == "POST"
+
+
+def test_headers_that_stand_there_twice() -> None:
+    """All lines of a header count, and a URL without a host is not read."""
+    twice, bare = _of_httpx("https://shop.example/1", [("If-Match", '"1"'), ("if-match", "*")]), _of_httpx("/1", [])
+    found = [evidence.requests[0] for error in (twice, bare) if (evidence := read(error))]
+    assert found[0].subject.headers["if-match"] == '"1", *'
+    assert [sent.unread for sent in found] == [None, "its URL is no text"]
 
 
 class _RefusedLater(AbstractResolver):

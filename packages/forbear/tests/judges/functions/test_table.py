@@ -38,11 +38,11 @@ UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=lock"
 
 
 FOUND = [
-    ("safe", row("GET", "shop.example", "/orders")),
+    ("read", row("GET", "shop.example", "/orders")),
     ("safe", row("PUT", "shop.example", "/orders/1")),
     ("never", row("POST", "shop.example", "/orders")),
     ("never", row("GET", "shop.example", "/", x_http_method_override="POST")),
-    ("safe", row("POST", "cloudresourcemanager.googleapis.com", "/v3/projects/p:getIamPolicy")),
+    ("read", row("POST", "cloudresourcemanager.googleapis.com", "/v3/projects/p:getIamPolicy")),
     (
         "new_key",
         row("POST", "shop.example", "/charges", KEY, idempotency_key=KEY),
@@ -77,6 +77,7 @@ def test_every_row_that_stops_says_why_and_what_to_do() -> None:
 
 UNDER_KEY, MADE_BY_US = {"condition": "key", "kept": True}, {"condition": "key", "automatic": True, "done": True}
 CHOSEN: dict[str, dict[str, Any]] = {
+    "read": {"is_read": True, "safe": True, "read_before": True, "unread": "lost"},
     "not_sent": {"not_sent": True, "refused": True},
     "refused": {"refused": True, "rolled_back": True},
     "rolled_back": {"rolled_back": True, "vouched": True},

@@ -1,7 +1,7 @@
 """aiohttp: method, URL and history are variables of the session's request."""
 
 from forbear.evidence.look import Look, find_below
-from forbear.evidence.sent import Sent, body_of, get_own, package, request_of
+from forbear.evidence.sent import Sent, body_of, get_own, headers_of, package, request_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _add(
     status: int | None = None,
 ) -> None:
     text = str(url) if package(url) == "yarl" else url
-    subject = request_of(method, text, headers, body)
+    subject = request_of(method, text, headers_of(headers), body)
     unread = "its URL cannot be read" if subject is None else None
     sent = Sent("aiohttp", "http", method if type(method) is str else "", subject, unread=unread, hop=hop)
     sent.status, sent.unsent = status, False if hop or status is not None else unsent

@@ -1,7 +1,17 @@
 """httpx and httpx2: the request is an attribute of the error, and the hops of redirects are variables."""
 
 from forbear.evidence.look import Look, is_among, is_first_try
-from forbear.evidence.sent import Sent, body_of, get_own, list_own, package, request_of
+from forbear.evidence.sent import (
+    MOST_HEADERS,
+    Sent,
+    body_of,
+    get_own,
+    headers_of,
+    list_own,
+    package,
+    request_of,
+    request_to,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +21,8 @@ if TYPE_CHECKING:
 _UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
 """The names of the errors that the library raises only before it has a connection."""
 
+_PARSERS = ("httpx._urlparse", "httpx2._urlparse")
+_LISTS = (list, tuple)
 _OWN = ("httpx", "httpx2", "httpcore", "httpcore2", "contextlib", "forbear")
 
 
@@ -66,9 +78,25 @@ def _add(
     method, url, headers, content = list_own(request, "method", "url", "headers", "_content")
     if type(method) is not str:
         method = ""
-    text = str(url) if package(url) in _OWN else url
-    lines = get_own(headers, "_list") or headers  # its own iteration is five times as slow
-    subject = request_of(method, text, lines, None if content is None else body_of(content))
+    body = None if content is None else body_of(content)
+    parts = get_own(url, "_uri_reference")
+    if type(parts).__module__ in _PARSERS and parts.scheme and parts.host:
+        scheme, _, host, port, path, query, _ = parts  # a text would be put together and taken apart again
+        host = f"[{host}]" if ":" in host else host
+        host = host if port is None else f"{host}:{port}"
+        target = path or "/" if query is None else f"{path or '/'}?{query}"
+        subject = request_to(method, scheme, host, target, _headers_of(headers), body)
+    else:
+        subject = request_of(method, str(url) if package(url) in _OWN else url, _headers_of(headers), body)
     unread = "its URL is no text" if subject is None else None
     sent = Sent(client, "http", method, subject, unread=unread, hop=hop, unsent=unsent, status=status)
     look.add(id(request), sent, enter=not hop)
+
+
+def _headers_of(headers: object) -> "dict[str, str]":
+    """Return headers with lower-case names; their own iteration is ten times as slow."""
+    lines: Any = get_own(headers, "_list")
+    if type(lines) not in _LISTS or len(lines) > MOST_HEADERS:
+        return headers_of(headers)
+    found = {name.decode("latin-1"): value.decode("latin-1") for _, name, value in lines}
+    return found if len(found) == len(lines) else headers_of(lines)

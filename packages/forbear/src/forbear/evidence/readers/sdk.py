@@ -2,7 +2,7 @@
 
 from forbear.core.chain import traceback_of
 from forbear.evidence.look import Look
-from forbear.evidence.sent import AwsCall, Sent, body_of, get_own, package, request_of
+from forbear.evidence.sent import AwsCall, Sent, body_of, get_own, headers_of, package, request_of
 from forbear.grpc.call import GrpcCall
 
 TYPE_CHECKING = False
@@ -84,7 +84,7 @@ def _add_answered(
     look: Look, key: int, client: str, method: object, url: object, status: object, headers: object = None
 ) -> None:
     text = method.upper() if type(method) is str else ""
-    subject = request_of(text, url, headers) if text else None
+    subject = request_of(text, url, headers_of(headers)) if text else None
     sent = Sent(client, "http", text, subject, unsent=False)
     sent.status = status if type(status) is int else None
     sent.unread = None if subject else "its method and URL are not known"
@@ -98,7 +98,7 @@ def read_discovery(look: Look, trace: "TracebackType", names: "dict[str, Any]") 
     """
     request = names["self"]
     method, url = get_own(request, "method") or "POST", get_own(request, "uri") or get_own(request, "_batch_uri")
-    subject = request_of(method, url, get_own(request, "headers"), body_of(get_own(request, "body")))
+    subject = request_of(method, url, headers_of(get_own(request, "headers")), body_of(get_own(request, "body")))
     unread = "its URL is no text" if subject is None else None
     status = get_own(names.get("resp"), "status")
     sent = Sent("googleapiclient", "http", str(method), subject, unread=unread, unsent=False, status=status)

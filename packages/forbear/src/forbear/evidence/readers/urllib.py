@@ -1,7 +1,7 @@
 """urllib.request and http.client: the request is a variable, and each redirect opens a request of its own."""
 
 from forbear.evidence.look import Look, find_below
-from forbear.evidence.sent import Sent, body_of, get_own, package, request_of
+from forbear.evidence.sent import Sent, body_of, get_own, headers_of, package, request_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def read_connection(look: Look, trace: "TracebackType", names: "dict[str, Any]")
     subject = None
     if type(path) is str and type(host) is str:
         url = path if "://" in path else f"{scheme}://{host}:{port}{path}"
-        subject = request_of(method, url, names.get("headers"), body_of(names.get("body")))
+        subject = request_of(method, url, headers_of(names.get("headers")), body_of(names.get("body")))
     unsent = bool(find_below(trace, ("connect",), "http.client"))
     unread = None if subject is not None else "http.client does not keep its URL"
     look.add(id(here), Sent("http.client", "http", str(method or ""), subject, unread=unread, unsent=unsent))
@@ -57,7 +57,7 @@ def _add(look: Look, request: object, method: object, *, hop: bool = False) -> N
     if type(method) is not str:
         method = get_own(request, "method") or ("GET" if content is None else "POST")
     headers: dict[str, str] = {**(get_own(request, "headers") or {}), **(get_own(request, "unredirected_hdrs") or {})}
-    subject = request_of(method, get_own(request, "_full_url"), headers, body_of(content))
+    subject = request_of(method, get_own(request, "_full_url"), headers_of(headers), body_of(content))
     unread = "its URL is no text" if subject is None else None
     known = look.sent.get(id(request))
     if known is not None and known.method != method and subject is not None:

@@ -2,7 +2,7 @@
 
 from forbear.evidence.look import Look
 from forbear.evidence.opening import was_opening
-from forbear.evidence.sent import Sent, body_of, get_own, request_of
+from forbear.evidence.sent import Sent, body_of, get_own, headers_of, request_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") ->
     if nested and names.get("response") is not None:
         _add_redirected(look, names["response"], url)
         return
-    subject = request_of(method, url, names.get("headers"), body_of(names.get("body")))
+    subject = request_of(method, url, headers_of(names.get("headers")), body_of(names.get("body")))
     unread = "its URL is no text" if subject is None else None
     look.add(id(trace.tb_frame), Sent("urllib3", "http", method, subject, unread=unread, unsent=unsent))
 
