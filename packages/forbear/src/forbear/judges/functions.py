@@ -49,11 +49,11 @@ class Ruling(NamedTuple):
     maybe_done: bool = False
 
 
-def _when(test: Callable[[Facts], object]) -> Callable[[Facts], object]:
+def _check(test: Callable[[Facts], object]) -> Callable[[Facts], object]:
     return test  # so that type checkers know the parameter of a lambda
 
 
-_ALWAYS = _when(lambda _: True)
+_ALWAYS = _check(lambda _: True)
 
 
 ROWS: tuple[Ruling, ...] = (
@@ -72,11 +72,11 @@ ROWS: tuple[Ruling, ...] = (
     Ruling(
         "their_transaction",
         False,
-        _when(lambda f: f.rolled_back is False and not f.safe),
+        _check(lambda f: f.rolled_back is False and not f.safe),
         "{what} belongs to a transaction that began before the function",
         "decorate the function that begins the transaction",
     ),
-    Ruling("unread", False, _when(lambda f: f.unread is not None), "{what} could not be read"),
+    Ruling("unread", False, _check(lambda f: f.unread is not None), "{what} could not be read"),
     Ruling(
         "autocommit",
         False,
@@ -95,7 +95,7 @@ ROWS: tuple[Ruling, ...] = (
     Ruling(
         "made",
         False,
-        _when(lambda f: f.done and (f.kept or f.condition == "absent")),
+        _check(lambda f: f.done and (f.kept or f.condition == "absent")),
         "{what} has succeeded, and the next attempt would be in conflict with it",
         "decorate what follows it by itself, or {cure}",
         conditions=("absent", "version"),
@@ -121,7 +121,7 @@ ROWS: tuple[Ruling, ...] = (
     Ruling(
         "read_before",
         False,
-        _when(lambda f: f.safe and f.read_before),
+        _check(lambda f: f.safe and f.read_before),
         "{what} writes what the attempt has read before, and the next attempt would read what was written",
         "use forbear.update, or {cure}",
     ),
@@ -129,14 +129,14 @@ ROWS: tuple[Ruling, ...] = (
     Ruling(
         "used_key",
         False,
-        _when(lambda f: f.automatic and f.done),
+        _check(lambda f: f.automatic and f.done),
         "{what} has succeeded, and the next attempt would send it with another key",
         "send a key of forbear.run_key, or {cure}",
     ),
     Ruling(
         "expired",
         False,
-        _when(lambda f: f.kept and f.until > f.span),
+        _check(lambda f: f.kept and f.until > f.span),
         "{what} has a key that the server may have forgotten by the next attempt",
         "pass a shorter timeout, or say for how long the server remembers keys, by forbear.Api",
         conditions=("key",),
