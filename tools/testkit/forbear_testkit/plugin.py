@@ -4,6 +4,7 @@ import faulthandler
 import gc
 import ipaddress
 import itertools
+import logging
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ from typing import Any
 
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
+from _pytest.logging import LogCaptureHandler, catching_logs
 from hypothesis import HealthCheck, settings
 
 from forbear_testkit import certificates
@@ -88,6 +90,21 @@ certificates.leave_out()
 gc.set_threshold(20_000, 20, 10)
 _TESTS_BETWEEN_FREEZES = 200
 _finished = itertools.count(1)
+
+
+def _listen_at_the_root(logs: catching_logs[LogCaptureHandler]) -> LogCaptureHandler:
+    """Let pytest hear the root logger alone: it asks a thousand loggers six times a test whether they propagate."""
+    root = logging.getLogger()
+    if logs.level is not None:
+        logs.handler.setLevel(logs.level)
+        logs.orig_level = root.level
+        root.setLevel(min(root.level, logs.level))
+    root.addHandler(logs.handler)
+    logs.attached_loggers.append(root)
+    return logs.handler
+
+
+setattr(catching_logs, "__enter__", _listen_at_the_root)  # noqa: B010 - no checker takes it as an assignment
 
 
 def _leave_out_of_collections() -> None:
