@@ -22,6 +22,8 @@ import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 from _pytest.logging import LogCaptureHandler, catching_logs
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import is_local_module_file
 
 from forbear_testkit import certificates
 
@@ -31,6 +33,18 @@ settings.register_profile(
     "soak", max_examples=5_000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+_FOLDERS = list[str]()
+"""The folders of the packages under test."""
+
+
+def _is_under_test(path: str) -> bool:
+    """Return whether hypothesis draws constants of this module: else, they would depend on the tests that run along."""
+    return path.startswith(tuple(_FOLDERS)) and is_local_module_file(path)
+
+
+setattr(providers, "is_local_module_file", _is_under_test)  # noqa: B010 - no checker takes it as an assignment
 
 
 def _go_on(number: int, frame: object) -> None:
@@ -171,7 +185,9 @@ def pytest_collection() -> None:
     gc.disable()  # what is loaded and collected stays, and to search it takes a tenth of the time
     for package in ("forbear", "forbear_audit", "forbear_cloud", "forbear_simulate", "forbear_transfer"):
         with suppress(ImportError):  # the tests of one package run without its siblings, too
-            for module in walk_packages(import_module(package).__path__, f"{package}.", onerror=lambda _: None):
+            folders = import_module(package).__path__
+            _FOLDERS.extend(folders)
+            for module in walk_packages(folders, f"{package}.", onerror=lambda _: None):
                 if not module.name.endswith("__main__"):
                     with suppress(
                         ImportError, AttributeError
@@ -185,7 +201,7 @@ def _is_soak(marks: Iterable[pytest.Mark]) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str, obj: object) -> list[None] | None:
-    """Make no tests of functions that are marked soak, where these are left out: each worker would make 2 000."""
+    """Make no tests of functions that are marked soak, where these are left out: there are 2 000."""
     if not name.startswith("test") or collector.config.option.markexpr != "not soak":
         return None
     return [] if _is_soak([*collector.iter_markers("soak"), *getattr(obj, "pytestmark", ())]) else None

@@ -1,23 +1,82 @@
-"""Rules for runs in several processes, by pytest-xdist: what they tell each other, and who runs which file.
+"""Rules for runs in several processes, by pytest-xdist: who collects and runs which file, and what they tell others.
 
-Half of the tests take less than two milliseconds. Without this, as much goes by in six messages for each test, and in
-a search through all tests for the next.
+Half of the tests take less than two milliseconds. Without this, each process would collect all tests, and as much goes
+by in six messages for each test as in the test.
 """
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from _pytest.runner import runtestprotocol
+from _pytest.terminal import TerminalReporter
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
+
+
+class WholeFile(pytest.Item):
+    """All tests of a file, which are collected when their turn comes, in the one process that runs them."""
+
+    def tests(self) -> list[pytest.Item]:
+        """Collect them."""
+        assert self.parent is not None
+        assert self.parent.parent is not None
+        module = pytest.Module.from_parent(self.parent.parent, path=self.path)
+        gc.disable()  # what is collected stays
+        try:
+            tests = [*self.session.genitems(module)]
+        finally:
+            gc.enable()
+        self.config.hook.pytest_collection_modifyitems(session=self.session, config=self.config, items=tests)
+        return tests
+
+    def runtest(self) -> None:
+        """Run none: `Files` runs them one by one."""
+        raise NotImplementedError
+
+
+class UnopenedFile(pytest.File):
+    """A file of tests that is not imported yet."""
+
+    def collect(self) -> Iterator[WholeFile]:
+        """Have one item stand for all tests."""
+        yield WholeFile.from_parent(self, name="tests")
+
+
+class Files:
+    """In a worker: it collects the files that it is given."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makemodule(self, module_path: Path, parent: pytest.Collector) -> UnopenedFile:
+        return UnopenedFile.from_parent(parent, path=module_path)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        if not isinstance(item, WholeFile):
+            return None
+        session = item.session
+        place = session.items.index(item)
+        for test, following in pairwise([*item.tests(), nextitem]):
+            assert test is not None
+            session.items[place] = test  # xdist compares it with the reports
+            item.config.hook.pytest_runtest_protocol(item=test, nextitem=following)
+            if session.shouldfail or session.shouldstop:
+                break
+        session.items[place] = item
+        session._setupstate.teardown_exact(nextitem)  # of a file without a test, nobody else ends what came before
+        return True
 
 
 class FewReports:
     """In a worker: a test that passes sends one report, that of its call; what fails or is skipped is sent as ever."""
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        if isinstance(item, WholeFile):
+            return None
         for report in runtestprotocol(item, log=False, nextitem=nextitem):
             if report.when == "call" or not report.passed:
                 report.keywords = {}  # pytest looks at none of them in the other process
@@ -31,6 +90,7 @@ class FilesInOrder(LoadFileScheduling):  # type: ignore[misc]  # it ships no typ
     def __init__(self, config: pytest.Config, log: Producer) -> None:
         super().__init__(config, log)
         self._indexes = dict[str, int]()
+        self.latest = dict[WorkerController, str]()
 
     def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
         super().add_node_collection(node, collection)
@@ -45,6 +105,28 @@ class FilesInOrder(LoadFileScheduling):  # type: ignore[misc]  # it ships no typ
             del files[self._split_scope(nodeid)]
         self._reschedule(node)
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Return what a worker was at that crashed, and the last test that it had done; no other does it again."""
+        files = self.assigned_work.pop(node)
+        if not files:
+            return None
+        file = next(iter(files))
+        crashed = next(iter(files[file]))
+        del files[file][crashed]
+        self.workqueue.update({file: tests for file, tests in files.items() if tests})
+        for other in self.nodes:
+            self._reschedule(other)
+        return f"{crashed}, after {self.latest.get(node, 'no test')}"
+
+    def done(self) -> int:
+        """Return how many percent of the files are done."""
+        waiting = len(self.workqueue) + sum(map(len, self.assigned_work.values()))
+        return 100 - 100 * waiting // max(len(self._indexes), 1)
+
+    def _reschedule(self, node: WorkerController) -> None:
+        if node in self.registered_collections:  # one that replaces another may not have collected its files yet
+            super()._reschedule(node)
+
     def _assign_work_unit(self, node: WorkerController) -> None:
         file, tests = self.workqueue.popitem(last=False)
         self.assigned_work[node][file] = tests
@@ -52,15 +134,47 @@ class FilesInOrder(LoadFileScheduling):  # type: ignore[misc]  # it ships no typ
 
 
 class Schedules:
-    """In the process that gives out the tests."""
+    """In the process that gives out the files."""
+
+    def __init__(self) -> None:
+        self._scheduling: FilesInOrder | None = None
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> FilesInOrder | None:
-        return FilesInOrder(config, log) if config.getvalue("dist") == "loadfile" else None
+        if config.getvalue("dist") != "loadfile":
+            return None
+        self._scheduling = scheduling = FilesInOrder(config, log)
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if isinstance(reporter, TerminalReporter):
+            setattr(reporter, "_get_progress_information_message", lambda: f" [{scheduling.done():3d}%]")  # noqa: B010
+        return scheduling
+
+    def pytest_configure_node(self, node: WorkerController) -> None:
+        node.workerinput["whole_files"] = _takes_whole_files(node.config)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if self._scheduling is not None and hasattr(report, "node"):
+            self._scheduling.latest[report.node] = report.nodeid
+
+
+def _takes_whole_files(config: pytest.Config) -> bool:
+    """Return whether whole files are run: nobody picks tests by name, by mark or by the last run."""
+    option = config.option
+    picks = ("keyword", "lf", "failedfirst", "newfirst", "stepwise", "stepwise_skip")
+    return (
+        config.getvalue("dist") == "loadfile"
+        and option.markexpr in ("", "not soak", "soak or not soak")
+        and not any(getattr(option, pick, None) for pick in picks)
+        and not any("::" in place for place in config.args)
+    )
 
 
 def register(config: pytest.Config) -> None:
     """Register what fits this process; reports that somebody asked for are all sent."""
-    if not hasattr(config, "workerinput"):
+    given = getattr(config, "workerinput", None)
+    if given is None:
         config.pluginmanager.register(Schedules())
-    elif config.option.verbose <= 0 and not config.option.durations and not config.option.xmlpath:
+        return
+    if given["whole_files"]:
+        config.pluginmanager.register(Files())
+    if config.option.verbose <= 0 and not config.option.durations and not config.option.xmlpath:
         config.pluginmanager.register(FewReports())

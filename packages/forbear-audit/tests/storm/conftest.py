@@ -11,7 +11,7 @@ _HERE = str(Path(__file__).parent)
 _TESTS = ("packages.", "tests.", "forbear_testkit.")
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def few_modules() -> None:
     """Have other tests' modules looked at already: each run searches the user's, and they took most of its time."""
     stack._modules_of_libraries.update(
