@@ -109,6 +109,27 @@ def test_the_more_dangerous_method_counts(header: str, method: str, override: st
     assert _judge(method, **{header: override}) == _judge(like)
 
 
+@pytest.mark.parametrize("header", ["x-http-method-override", "x-http-method", "x-method-override"])
+@pytest.mark.parametrize(
+    ("method", "override", "repeatable"),
+    [
+        ("PUT", "POST", False),
+        ("DELETE", "PATCH", False),
+        ("GET", "PUT", False),
+        ("PUT", "DELETE", False),
+        ("GET", "head", True),
+        ("PUT", "put", True),
+    ],
+)
+@pytest.mark.parametrize("host", ["cloudtasks.googleapis.com", "drive.googleapis.com"])
+def test_an_override_counts_for_google_too(
+    host: str, header: str, method: str, override: str, repeatable: bool
+) -> None:
+    """An RPC is judged only if all methods are the same."""
+    request = Request(method, host, "/v2/projects/p/locations/l/queues/q", {header: override})
+    assert Rfc9110().classify(request).repeatable is repeatable
+
+
 def test_an_overridden_patch_may_create() -> None:
     """The guard is judged by the method that counts."""
     assert _judge("GET", x_http_method="PATCH", if_none_match="*").repeatable

@@ -57,14 +57,14 @@ class Rfc9110(Record):
 
     def classify(self, request: Request) -> Judgement:
         """Return the judgement by method and preconditions; of several methods the most dangerous counts."""
+        overrides = method_overrides(request.headers)
+        verb = max(request.method, *overrides, key=danger) if overrides else request.method
         if google_apis.is_google(request.host):
             why = _find_exception(request)
             if why is not None:
                 return _NEVER.replace(unknown=why)
-            if request.method in ("PUT", "DELETE"):
-                return _judge_as_rpc(request)
-        overrides = method_overrides(request.headers)
-        verb = max(request.method, *overrides, key=danger) if overrides else request.method
+            if verb in ("PUT", "DELETE"):
+                return _judge_as_rpc(request) if {request.method}.issuperset(overrides) else _NEVER
         if verb in READS:
             return _READ
         if verb in IDEMPOTENT:

@@ -238,6 +238,8 @@ def test_a_mask_of_everything(mask: str) -> None:
     judgement = rules.judge_json("aiplatform.googleapis.com", "PATCH", target)
     assert judgement is not None
     assert not judgement.repeatable
+    call = GrpcCall("google.cloud.scheduler.v1.CloudScheduler/UpdateJob", {"update_mask": mask})
+    assert not rules.judge(call, None).repeatable
 
 
 @pytest.mark.parametrize("target", ["/drive/v3/files/f", "/calendar/v3/calendars/c/events/e"])

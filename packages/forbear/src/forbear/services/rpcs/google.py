@@ -139,9 +139,9 @@ _NOT_ONE = frozenset({"", "-", "*", "**", "latest"})
 
 
 def _is_set(value: Any) -> bool:
-    """Return whether a text is not empty, or a mask names fields, and not all by `*`."""
+    """Return whether a text is not empty, or a mask names fields, and not all by `*`; in JSON, a mask is a text."""
     if isinstance(value, str | bytes):
-        return len(value) > 0
+        return len(value) > 0 and (isinstance(value, bytes) or "*" not in value.split(","))
     paths: Any = value.get("paths") if is_mapping(value) else getattr(value, "paths", value)
     return bool(paths) and "*" not in paths
 
