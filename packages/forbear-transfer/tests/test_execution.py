@@ -32,6 +32,24 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+class Ending(Executor):
+    """Passes calls on to a busy executor, and shuts that down after the fourth of them."""
+
+    def __init__(self, executor: Executor, go: threading.Event) -> None:
+        self._executor = executor
+        self._go = go
+        self._left = 4
+
+    def submit(self, *call: Any) -> Any:  # type: ignore[override]
+        """Submit a call, and shut down after the last one."""
+        future = self._executor.submit(*call)
+        self._left -= 1
+        if not self._left:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._go.set()
+        return future
+
+
 def planned(cloud: Cloud) -> tuple[list[Item], Settings]:
     """The items of a copy, and the settings for those who do them."""
     settings = Settings(endpoint=cloud.url, policy=PATIENT)
@@ -153,6 +171,16 @@ def test_an_executor_that_is_shut_down_fails_all_items(here: Path, cloud: Cloud)
     executor = ThreadPoolExecutor(1)
     executor.shutdown()
     assert {one.status for one in execute(items, executor, settings)} == {Status.FAILED}
+
+
+def test_what_a_shutdown_cancels_has_failed(here: Path, cloud: Cloud) -> None:
+    """The outcomes come, and nobody waits for batches that never begin."""
+    items, settings = planned(cloud)
+    executor, go = ThreadPoolExecutor(1), threading.Event()
+    executor.submit(go.wait)
+    outcomes = execute(items, Ending(executor, go), settings, batch=10)
+    assert [(one.status, one.error) for one in outcomes] == [(Status.FAILED, "CancelledError")] * 40
+    assert cloud.effects.count(INSERT) == 0
 
 
 def test_who_stops_listening_stops_what_has_not_begun(here: Path, cloud: Cloud) -> None:

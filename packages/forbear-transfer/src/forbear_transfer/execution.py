@@ -10,8 +10,9 @@ import os
 import threading
 import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import Executor, Future, as_completed
+from concurrent.futures import CancelledError, Executor, Future
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from forbear_transfer.errors import StrPath, TransferError, describe
@@ -67,15 +68,20 @@ def _execute(
     items: Sequence[Item], executor: Executor, settings: Settings, state: StrPath | None, most: int
 ) -> Iterator[Outcome]:
     running: dict[Future[list[Outcome]], list[Item]] = {}
+    ended: SimpleQueue[Future[list[Outcome]]] = SimpleQueue()  # `as_completed` never yields what a shutdown cancels
     try:
         for group in _group(items, most):
             try:
-                running[executor.submit(perform_batch, group, settings, state)] = group
+                future = executor.submit(perform_batch, group, settings, state)
             except RuntimeError as error:  # the pool is broken, or shut down
                 yield from _fail(group, error)
-        for future in as_completed(running):
+            else:
+                running[future] = group
+                future.add_done_callback(ended.put)
+        while running:
+            future = ended.get()
             group = running.pop(future)
-            failure = future.exception()
+            failure = CancelledError() if future.cancelled() else future.exception()
             yield from future.result() if failure is None else _fail(group, failure)
     finally:
         for future in running:

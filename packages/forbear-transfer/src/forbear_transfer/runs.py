@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
-from forbear_transfer.errors import StrPath, TargetChanged
+from forbear_transfer.errors import StrPath, TargetChanged, TransferError
 from forbear_transfer.items import Action, Item, Outcome, Status, Summary
 from forbear_transfer.objects import Url
 from forbear_transfer.progress import Finished, Listener, Progress
@@ -59,20 +59,26 @@ async def look_up(storage: Storage, items: AsyncGenerator[Item]) -> AsyncGenerat
     `no_clobber` whose target exists is skipped.
     """
     async for item in items:
-        source, target = item.source, item.target
-        if item.action not in (Action.COPY, Action.MOVE):
-            yield item
-        elif isinstance(source, Url) and item.object is None and await storage.stat(source) is None:
-            yield item.refuse(await explain_absence(storage, source))
-        elif item.no_clobber:
-            exists = await storage.stat(target) if isinstance(target, Url) else os.path.lexists(target)  # noqa: ASYNC240
-            yield item.skip(f"{target} exists already") if exists else item
-        elif item.is_required and isinstance(target, Url):
-            there = await storage.stat(target)
-            wrong = (0 if there is None else there.generation) != item.generation
-            yield item.refuse(TargetChanged(f"{target} is not generation {item.generation}")) if wrong else item
-        else:
-            yield item
+        try:
+            yield await _look_at(storage, item)
+        except (TransferError, OSError) as error:
+            yield item.refuse(error)
+
+
+async def _look_at(storage: Storage, item: Item) -> Item:
+    source, target = item.source, item.target
+    if item.action not in (Action.COPY, Action.MOVE):
+        return item
+    if isinstance(source, Url) and item.object is None and await storage.stat(source) is None:
+        return item.refuse(await explain_absence(storage, source))
+    if item.no_clobber:
+        exists = await storage.stat(target) if isinstance(target, Url) else os.path.lexists(target)  # noqa: ASYNC240
+        return item.skip(f"{target} exists already") if exists else item
+    if item.is_required and isinstance(target, Url):
+        there = await storage.stat(target)
+        if (0 if there is None else there.generation) != item.generation:
+            return item.refuse(TargetChanged(f"{target} is not generation {item.generation}"))
+    return item
 
 
 async def report_only(parts: Sequence[AsyncGenerator[Item]], progress: Progress) -> Summary:

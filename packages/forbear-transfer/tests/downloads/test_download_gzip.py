@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import zlib
 from collections.abc import Mapping
 from functools import cache
@@ -59,6 +60,22 @@ async def test_gzip_is_undone_here(cloud: Cloud, tmp_path: Path, size: int, slic
     assert names(tmp_path) == ["file"]
     assert (found.size, found.crc32c, found.content_encoding) == (len(stored), crc32c_of(stored), "gzip")
     assert count.bytes == len(stored)
+
+
+async def test_what_a_large_object_decodes_to_is_synced_before_its_part_goes(
+    cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a crash of the machine could leave neither of them."""
+    synced, sync = list[int](), os.fsync
+
+    def count(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", count)
+    put(cloud, zipped(plain_of(9 * MIB)), GZIP)
+    await fetched(cloud, tmp_path / "file")
+    assert (tmp_path / "file").stat().st_ino in synced
 
 
 @pytest.mark.parametrize("size", [1000, 9 * MIB])

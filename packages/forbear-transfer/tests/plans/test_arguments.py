@@ -103,6 +103,18 @@ def test_a_dry_run_reports_what_is_refused(here: Path, cloud: Cloud) -> None:
     assert contents(cloud) == {}
 
 
+@pytest.mark.parametrize("sources", [["a", "b"], ["gs://bkt/a", "gs://bkt/b"]])
+def test_a_dry_run_goes_on_after_what_may_not_be_looked_at(here: Path, cloud: Cloud, sources: list[str]) -> None:
+    """Its item fails, and no other, as in the real run."""
+    make(here, "a", "b")
+    cloud.store.put("bkt", "a", b"")
+    cloud.store.put("bkt", "b", b"")
+    cloud.fault(Fault.status(403, operation="storage.objects.get", times=1))
+    summary = copied(cloud, *sources, "gs://bkt/x/", dry_run=True, no_clobber=True)
+    assert (summary.skipped, summary.failed) == (1, 1)
+    assert "403 Forbidden" in (summary.failures[0].error or "")
+
+
 def test_a_dry_run_keeps_the_names_of_an_interrupted_copy(here: Path, cloud: Cloud) -> None:
     """After an interrupted copy, the dry run shows the names that the next run uses; before it, it leaves no trace."""
     make(here, "dir/a", "dir/b")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.transfer.files import INSERT, contents, files, make, moved, synced
 from forbear_testkit.transfer.recorder import Recorder
-from forbear_transfer import Action, TransferError
+from forbear_transfer import Action, Settings, TransferError, cp
 from forbear_transfer.plans.side_by_side import side_by_side
 
 READS = {"storage.objects.list", "storage.objects.get"}
@@ -125,6 +125,18 @@ def test_states_of_transfers_are_left_out(here: Path, cloud: Cloud, monkeypatch:
     assert moved(synced(cloud, "home", "gs://bkt/home")) == (1, 0, 1, 0)
     assert moved(synced(cloud, "gs://bkt/home", "home", delete=True)) == (0, 0, 0, 0)
     assert (here / "home" / "state" / "secret").exists()
+
+
+def test_states_in_a_folder_of_ones_choice_are_left_out(here: Path, cloud: Cloud) -> None:
+    """Also as the folder of this run alone."""
+    make(here, "home/state/secret", "home/state.txt")
+    (here / "home" / "state").chmod(0o700)
+    assert moved(synced(cloud, "home", "gs://bkt/home", state="home/state")) == (1, 0, 1, 0)
+    assert moved(synced(cloud, "gs://bkt/home", "home", delete=True, state="home/state")) == (0, 0, 0, 0)
+    assert (here / "home" / "state" / "secret").exists()
+    for source in ("home", "home/**"):
+        cp(source, "gs://bkt/x/", recursive=True, state="home/state", settings=Settings(endpoint=cloud.url))
+    assert contents(cloud).keys() == {"home/state.txt", "x/home/state.txt", "x/state.txt"}
 
 
 @pytest.mark.parametrize("noted", ["nan", "inf", "-inf", "1e300", "yesterday"])

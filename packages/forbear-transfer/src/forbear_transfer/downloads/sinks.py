@@ -80,11 +80,11 @@ class GzipDecoder:
         )
 
 
-def decode_file(source: int, target: int, name: str) -> Iterator[None]:
+def decode_file(source: int, target: int, name: str, *, sync: bool = False) -> Iterator[None]:
     """Decode all of a gzip file into another file; both are open descriptors. A file that is not gzip is copied.
 
-    Each step of the iterator decodes 256 KiB of the source. Raise TransferError, whose message says `name`, if the gzip
-    is invalid or the target cannot be written.
+    Each step of the iterator decodes 256 KiB of the source. With `sync`, the target is synced to disk in the end. Raise
+    TransferError, whose message says `name`, if the gzip is invalid or the target cannot be written.
     """
     decoder, write = GzipDecoder(name), partial(os.write, target)
     os.lseek(source, 0, os.SEEK_SET)
@@ -94,6 +94,8 @@ def decode_file(source: int, target: int, name: str) -> Iterator[None]:
                 _write_all(write, piece)
             yield
         _write_all(write, decoder.finish())
+        if sync:
+            os.fsync(target)
     except OSError as error:
         raise unwritable(name, error) from error
 

@@ -226,7 +226,7 @@ class PartFile(AbstractContextManager["PartFile", None]):
         """
         if options.decode and version.content_encoding == GZIP and not decoded:
             with PartFile.temporary(self._target) as plain:
-                await run_steps(decode_file(self.descriptor, plain.descriptor, self._target.path))
+                await run_steps(decode_file(self.descriptor, plain.descriptor, self._target.path, sync=self.keep))
                 plain._rename_to_target(version, options)
             self.keep = False
         else:

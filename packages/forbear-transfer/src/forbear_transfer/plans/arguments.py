@@ -96,6 +96,7 @@ def make_copy_plan(
         each=each,
         moves=moves,
         links=check_links(options.get("links"), has_files=any(not is_cloud(os.fspath(source)) for source in paths)),
+        state=options.get("state"),
     )
     _check_copy(plan)
     return plan
@@ -179,7 +180,7 @@ def prepare_rsync_plan(
         )
     links = check_links(options.get("links"), has_files=one is None)
     plan = partial(RsyncPlan, source=one or source, target=other or target, rules=rules, names=names)
-    return partial(plan, each=each, links=links)
+    return partial(plan, each=each, links=links, state=options.get("state"))
 
 
 def _parse_common(function: str, known: type, options: Mapping[str, Any]) -> tuple[ItemOptions, Filter]:

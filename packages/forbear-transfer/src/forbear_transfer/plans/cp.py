@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import IO, Self
 
-from forbear_transfer.errors import TransferError, describe, hint_of
+from forbear_transfer.errors import StrPath, TransferError, describe, hint_of
 from forbear_transfer.items import STREAM, Action, Item, ItemOptions
 from forbear_transfer.objects import Object, Url, is_cloud
 from forbear_transfer.plans.filters import Filter
@@ -43,6 +43,7 @@ class CopyPlan:
     recursive: bool = False
     moves: bool = False
     links: LinkRule | None = None
+    state: StrPath | None = None
 
     @property
     def several(self) -> bool:
@@ -141,7 +142,7 @@ class CopyPlan:
         if [source.text for source in self.sources] == [STREAM]:
             yield self.each.apply_to(Item(STREAM, target.at))
             return
-        links = Links.of(self.links)
+        links = Links.of(self.links, self.state)
         found = self._find_matches(storage, links)
         async for match in refuse_clashes(found, target) if self.may_collide else found:
             if match.folder and not match.problem:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from typing import Literal, Self, get_args
 
+from forbear_transfer.errors import StrPath
 from forbear_transfer.progress import warner
 
 LinkRule = Literal["follow", "skip"]
@@ -13,17 +14,21 @@ LinkRule = Literal["follow", "skip"]
 class Links:
     """The treatment of symbolic links in the folders that a run reads, by a rule.
 
-    Without a rule, `warn` is called for the first link that is followed out of its folder.
+    Without a rule, `warn` is called for the first link that is followed out of its folder. `states` is the folder that
+    the run keeps its states in, None for the default one.
     """
 
-    def __init__(self, rule: LinkRule | None, warn: Callable[[str], object] | None = None) -> None:
+    def __init__(
+        self, rule: LinkRule | None, warn: Callable[[str], object] | None = None, states: StrPath | None = None
+    ) -> None:
+        self.states = states
         self.skips = rule == "skip"
         self._warn = warn if rule is None else None
 
     @classmethod
-    def of(cls, rule: LinkRule | None) -> Self:
+    def of(cls, rule: LinkRule | None, states: StrPath | None) -> Self:
         """Return the links of a run that begins now, whose progress gets the warning."""
-        return cls(rule, warner() if rule is None else None)
+        return cls(rule, warner() if rule is None else None, states)
 
     def leaves_out(self, folder: str, path: str) -> bool:
         """Return whether the symbolic link `path`, below `folder`, is left out; warn if it is followed out of it."""

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from forbear_transfer.errors import TransferError
+from forbear_transfer.errors import StrPath, TransferError
 from forbear_transfer.files import FileIdentity
 from forbear_transfer.items import Action, Item, ItemOptions
 from forbear_transfer.objects import Object, Url
@@ -42,6 +42,7 @@ class RsyncPlan:
         names: Filter,
         each: ItemOptions,
         links: LinkRule | None,
+        state: StrPath | None = None,
     ) -> None:
         self.rules = rules
         self._storage = storage
@@ -56,6 +57,7 @@ class RsyncPlan:
         self._extra_files = Nesting()
         self._empty_folder: tuple[str, FileOrObject | None] | None = None
         self._rule: LinkRule | None = links
+        self._state = state
         self._links: dict[str, Entry] = {}
         self._unseen: dict[str, Entry] = {}
         self._kept: Counter[str] = Counter()
@@ -185,7 +187,7 @@ class RsyncPlan:
 
     async def _list_files(self, folder: str, *, follow: bool) -> AsyncIterator[tuple[str, FileOrObject]]:
         empty = self.rules.delete and not follow
-        links, recursive = Links.of(self._rule), self.rules.recursive
+        links, recursive = Links.of(self._rule, self._state), self.rules.recursive
         async for entry in read_batches(walk(folder, follow=follow, recursive=recursive, empty=empty, links=links)):
             if entry.problem:
                 raise TransferError(
@@ -205,8 +207,8 @@ class RsyncPlan:
     def _note_extra(self, name: str, target: FileOrObject | None) -> None:
         """Record that `name`, which the source lacks, must be deleted, if the option `delete` is set.
 
-        A local `target` that is a link, a device or an unfinished download is kept. A name below a source path that is
-        a dangling link, a pipe or the like is not deleted either, but counted.
+        A local `target` that is a device, an unfinished download, or a link to no file is kept. A name below a source
+        path that is a dangling link, a pipe or the like is not deleted either, but counted.
         """
         if not self.rules.delete or (isinstance(target, Entry) and target.note not in ("", EMPTY_FOLDER)):
             return

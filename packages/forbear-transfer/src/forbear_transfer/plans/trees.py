@@ -7,7 +7,7 @@ import asyncio
 import errno
 import os
 import stat
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,8 @@ _BATCH = 500
 _DEEPEST = 520
 EMPTY_FOLDER = "an empty folder"
 _STATES = "the states of transfers under way"
+_ABOVE = "a folder that it lies in, by a symbolic link"
+_LINK_ABOVE = "a symbolic link to a folder that it lies in"
 
 _T = TypeVar("_T")
 
@@ -58,12 +60,13 @@ def walk(
     short-lived: its contents are left out.
     """
     try:
-        closed = [_identify(os.stat(folder))]
+        closed = {_identify(os.stat(folder)): _ABOVE}
     except OSError as error:
         yield Entry(folder, "", problem=_describe(error))
         return
-    with suppress(OSError):
-        closed.append(_identify(os.stat(default_directory())))
+    for find in (default_directory, lambda: links.states or folder):
+        with suppress(OSError):
+            closed.setdefault(_identify(os.stat(find())), _STATES)
     leaves_out = partial(links.leaves_out, folder) if follow else _keep
     yield from _walk(folder, "", closed, leaves_out, follow=follow, recursive=recursive, empty=empty)
 
@@ -75,7 +78,7 @@ def _keep(_: str) -> bool:
 def _walk(
     folder: str,
     prefix: str,
-    closed: list[tuple[int, int]],
+    closed: Mapping[tuple[int, int], str],
     leaves_out: Callable[[str], bool],
     *,
     follow: bool,
@@ -121,22 +124,12 @@ def _walk(
             yield Entry(path, prefix + name, status.st_size, status.st_mtime, note, "", identify(status), mode)
         elif recursive and not follow and os.path.islink(path):
             yield Entry(path, prefix + name, note="a symbolic link to a folder")
-        elif recursive and _identify(status) in closed:
-            yield Entry(path, prefix + name, note=_explain_closed(path, status))
+        elif recursive and (note := closed.get(_identify(status))) is not None:
+            yield Entry(path, prefix + name, note=_LINK_ABOVE if note == _ABOVE and os.path.islink(path) else note)
         elif recursive:
-            inside = [*closed, _identify(status)]
+            inside = {**closed, _identify(status): _ABOVE}
             below = f"{prefix}{name}/"
             yield from _walk(path, below, inside, leaves_out, follow=follow, recursive=recursive, empty=empty)
-
-
-def _explain_closed(path: str, status: os.stat_result) -> str:
-    """Return a text that says why a folder is not walked: a link leads into it from below, or it holds states."""
-    if os.path.islink(path):
-        return "a symbolic link to a folder that it lies in"
-    with suppress(OSError):
-        if os.path.samestat(status, os.stat(default_directory())):
-            return _STATES
-    return "a folder that it lies in, by a symbolic link"
 
 
 def _stat(path: str) -> os.stat_result:
@@ -149,7 +142,7 @@ def _stat(path: str) -> os.stat_result:
         return os.lstat(path)
 
 
-def _has_names(entry: os.DirEntry[str], closed: list[tuple[int, int]], follow: bool) -> bool:
+def _has_names(entry: os.DirEntry[str], closed: Container[tuple[int, int]], follow: bool) -> bool:
     """Return whether the contents of an entry will be listed; a folder that is left out counts as a file.
 
     Left out are folders in `closed` (device and inode), and links to folders unless `follow` is set.
