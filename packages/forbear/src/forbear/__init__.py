@@ -95,6 +95,9 @@ _listeners.set_process_listeners(default_listeners)  # until the application say
 class _LateJudge:
     """Loads the judge of functions at the first failure, which takes this object's place in the slot."""
 
+    def is_bare(self, error: BaseException) -> bool:
+        return _load_judge().is_bare(error)
+
     def find(self, error: BaseException, handled: BaseException | None) -> object:
         return _load_judge().find(error, handled)
 

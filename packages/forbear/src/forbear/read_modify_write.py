@@ -262,7 +262,7 @@ class _UpdateCycle:
             return self._write_failed(error, verdict, inner)
         unsafe = None
         if inner is None and self._policy.repeatable is None and verdict.kind is Kind.TRANSIENT:
-            unsafe = unsafe_by_evidence(error, self.run, self._read, (), {})
+            unsafe = unsafe_by_evidence(error, self.run, (self._read, (), {}))
         return self._after(error, verdict, inner, unsafe=unsafe, harmless=unsafe is None)
 
     def _write_failed(self, error: Exception, verdict: "Verdict", inner: "Report | None") -> "Grant | None":

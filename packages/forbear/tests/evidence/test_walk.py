@@ -18,7 +18,7 @@ from forbear.evidence import read
 from forbear.evidence.opening import was_opening
 from forbear.evidence.sent import Evidence
 from forbear.evidence.table import ATTRIBUTES
-from forbear.evidence.walk import MOST_ERRORS, MOST_FRAMES
+from forbear.evidence.walk import MOST_ERRORS, MOST_FRAMES, is_bare
 from forbear_testkit.clients.wire import Answer, Wire
 
 
@@ -48,6 +48,61 @@ def raised(function: Callable[[], object]) -> BaseException:
     except BaseException as error:
         return error
     raise AssertionError("it must raise")
+
+
+def caused(error: BaseException) -> BaseException:
+    """Return an error of Python's own whose cause is `error`."""
+    found = ValueError("no order")
+    found.__cause__ = error
+    return found
+
+
+def handled(error: BaseException) -> BaseException:
+    """Return an error of Python's own whose suppressed context is `error`."""
+    found = ValueError("no order")
+    found.__context__, found.__suppress_context__ = error, True
+    return found
+
+
+def kept(error: BaseException) -> BaseException:
+    """Return an error of Python's own that keeps `error` as an attribute."""
+    found = ValueError("no order")
+    found.orig = error  # type: ignore[attr-defined]
+    return found
+
+
+def grouped(error: BaseException) -> BaseException:
+    """Return a group of `error` alone."""
+    return BaseExceptionGroup("all", [error])
+
+
+def itself(error: BaseException) -> BaseException:
+    """Return `error`."""
+    return error
+
+
+@pytest.mark.parametrize("wrap", [caused, handled, kept, ValueError, grouped, itself])
+def test_a_quick_look_finds_no_error_bare_that_holds_a_request(wrap: Callable[[BaseException], BaseException]) -> None:
+    """The walk finds the request, so the quick look must not end it."""
+    error = wrap(lost())
+    assert methods(read(error)) == ["POST"]
+    assert not is_bare(error)
+
+
+def test_a_quick_look_knows_the_errors_of_python() -> None:
+    """Those that hold nothing are bare, unless a frame of theirs may be that of a client."""
+
+    def urlopen() -> None:
+        int("x")
+
+    assert is_bare(raised(lambda: int("x")))
+    assert is_bare(OSError(104, "reset by peer"))
+    assert not is_bare(raised(urlopen))
+    assert not is_bare(ShopError("closed"))
+
+
+class ShopError(OSError):
+    """An error of a class that is not Python's own."""
 
 
 def test_an_error_that_shows_nothing() -> None:

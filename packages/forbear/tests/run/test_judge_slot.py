@@ -31,6 +31,9 @@ class Reader:
         self.looked: list[tuple[BaseException, BaseException | None]] = []
         self.asked: Asked = []
 
+    def is_bare(self, error: BaseException) -> bool:
+        return False
+
     def find(self, error: BaseException, handled: BaseException | None) -> str | None:
         self.looked.append((error, handled))
         return str(error) if "order" in str(error) or "get" in str(error) else None

@@ -1,6 +1,6 @@
 """Failures that a run keeps: their names, texts, times and details, without a listener as with one."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -8,50 +8,67 @@ from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
 from forbear.core.report import report
 from forbear.core.verdict import TRANSIENT
+from forbear.policy import retry
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.failure import DetailedFailure, Failure
-from forbear.run.record import attempts_of, with_failure
+from forbear.run.record import attempts_of
 from forbear.run.runtime import current
+from forbear.run.state import Run
 from forbear.testing.virtual_clock import virtual_time
 
 
-def failure(text: str = "no", **details: object) -> Failure:
-    """Return a failure after two seconds."""
-    made = DetailedFailure(TRANSIENT, OSError(text), **details)  # type: ignore[arg-type]
+def failure(text: str = "no", /, **details: object) -> Failure:
+    """Return a failure after two seconds, a plain one without `details`."""
+    error = OSError(text)
+    made = DetailedFailure(TRANSIENT, error, **details) if details else Failure(TRANSIENT, error)  # type: ignore[arg-type]
     made.elapsed = 2.0
     return made
 
 
+def kept(*failures: Failure, first: int = 1) -> tuple[Any, ...]:
+    """Return the failures as a run keeps them, whose attempt `first` is the first to fail."""
+    run = Run(retry(OSError), "work", current.get(), 0.0)
+    run.attempt = first
+    for each in failures:
+        run.schedule(each, 0.5)
+    return run.failures
+
+
 def test_a_failure_without_details_gets_its_time_from_the_run() -> None:
     """The run began at 100, and failed two seconds later."""
-    kept = with_failure((), 3, failure(), 0.5)
-    assert attempts_of(kept, 100.0) == (Attempt(3, "OSError", "no", 2.0, 0.5),)
-    assert attempts_of(kept, 100.0)[0].time == 102.0
+    attempts = attempts_of(kept(failure(), first=3), 100.0)
+    assert attempts == (Attempt(3, "OSError", "no", 2.0, 0.5),)
+    assert attempts[0].time == 102.0
 
 
 def test_a_failure_with_details_keeps_them() -> None:
     """The time is the one that the details name."""
     ids = (("x-id", "7"),)
-    kept = with_failure((), 1, failure(details=(55.0, 503, ids)), 0.5)
-    assert attempts_of(kept, 100.0) == (Attempt(1, "OSError", "no", 2.0, 0.5, 55.0, 503, ids),)
-    assert attempts_of(kept, 100.0)[0].time == 55.0
+    attempts = attempts_of(kept(failure(details=(55.0, 503, ids))), 100.0)
+    assert attempts == (Attempt(1, "OSError", "no", 2.0, 0.5, 55.0, 503, ids),)
+    assert attempts[0].time == 55.0
+
+
+@pytest.mark.parametrize(("name", "shown"), [(None, "OSError"), ("HTTP 503", "HTTP 503")])
+def test_a_failure_has_its_own_name_or_that_of_its_error(name: str | None, shown: str) -> None:
+    """A run keeps the class of an error until somebody reads its name."""
+    (attempt,) = attempts_of(kept(failure(name=name)), 100.0)
+    assert attempt.error == shown
 
 
 @pytest.mark.parametrize(("length", "left"), [(4096, 4096), (4097, 4096)])
-def test_a_long_text_is_cut(length: int, left: int) -> None:
+@pytest.mark.parametrize("details", [{}, {"details": (55.0, None, ())}], ids=["plain", "with details"])
+def test_a_long_text_is_cut(length: int, left: int, details: dict[str, object]) -> None:
     """A run may wait for long with it."""
-    (kept,) = with_failure((), 1, failure("x" * length), 0.5)
-    assert isinstance(kept, tuple)
-    assert kept[2] == "x" * left
+    ((_, _, text, *_),) = kept(failure("x" * length, **details))
+    assert text == "x" * left
 
 
-@pytest.mark.parametrize("details", [(), (55.0, None, ())])
-def test_the_middle_of_a_long_run_gives_way(details: tuple[object, ...]) -> None:
+@pytest.mark.parametrize("details", [{}, {"details": (55.0, None, ())}], ids=["plain", "with details"])
+def test_the_middle_of_a_long_run_gives_way(details: dict[str, object]) -> None:
     """The first and the last 16 failures are kept."""
-    kept: tuple[object, ...] = ()
-    for number in range(1, 41):
-        kept = with_failure(kept, number, failure(details=details), 0.5)  # type: ignore[arg-type]
-    numbers = [attempt.number for attempt in attempts_of(kept, 0.0)]  # type: ignore[arg-type]
+    failures = kept(*(failure(**details) for _ in range(40)))
+    numbers = [attempt.number for attempt in attempts_of(failures, 0.0)]
     assert numbers == [*range(1, 17), *range(25, 41)]
 
 

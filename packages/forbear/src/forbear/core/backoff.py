@@ -60,26 +60,29 @@ class Exponential(UserRecord):
             raise ValueError(f"`maximum` must be at least `initial`, which is {first}, got {most}")
         if jitter not in JITTERS:
             raise ValueError(f"`jitter` must be one of {', '.join(JITTERS)}, got {check.shown(jitter)}")
-        numbers = {"initial": first, "multiplier": multiplier, "maximum": most, "spread": random}
-        self._set(jitter=jitter, **{name: float(value) for name, value in numbers.items()})
+        store = object.__setattr__
+        store(self, "initial", float(first))
+        store(self, "multiplier", float(multiplier))
+        store(self, "maximum", float(most))
+        store(self, "jitter", jitter)
+        store(self, "spread", float(random))
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
         """Return the seconds before retry `n`; only "decorrelated" reads `previous`."""
-        jitter = self.jitter
-        maximum = self.maximum
-        if jitter == "decorrelated":
-            longest = min(3 * (self.initial if previous is None else previous), LARGEST)
-            return min(self.initial + u * max(longest - self.initial, 0.0), maximum)
+        jitter, maximum = self.jitter, self.maximum
         try:
             step = self.initial * self.multiplier**n
         except OverflowError:  # `n` or the step is too large for a float
             step = maximum if self.multiplier > 1 else self.initial
-        if jitter == "documented":
-            return min(step + u * self.spread, maximum)
         if step > maximum:
             step = maximum
         if jitter == "full":
             return u * step
+        if jitter == "documented":
+            return min(step + u * self.spread, maximum)
+        if jitter == "decorrelated":
+            longest = min(3 * (self.initial if previous is None else previous), LARGEST)
+            return min(self.initial + u * max(longest - self.initial, 0.0), maximum)
         return step * ((1 + u) / 2) if jitter == "equal" else step
 
 

@@ -30,9 +30,12 @@ def shown(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 
+_NUMBERS = (int, float)  # a constant: the union `int | float` would be built again for each value
+
+
 def in_seconds(value: "Any") -> "Any":
     """Return the seconds of a timedelta; any other value is returned as it is, for the checks that follow."""
-    if isinstance(value, int | float) or value is None:
+    if isinstance(value, _NUMBERS) or value is None:
         return value
     import sys
 

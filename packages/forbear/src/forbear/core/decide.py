@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Seconds = float | timedelta
 
 
-_NOT_EXECUTED, _PERMANENT, _CONFLICT = Kind.NOT_EXECUTED, Kind.PERMANENT, Kind.CONFLICT  # slow to look up before 3.12
+_TRANSIENT, _PERMANENT, _CONFLICT = Kind.TRANSIENT, Kind.PERMANENT, Kind.CONFLICT  # slow to look up before 3.12
 
 _LONGEST_WAIT = 100 * 365.25 * 86_400  # in seconds; no system can wait much longer
 
@@ -112,11 +112,14 @@ class Limits(UserRecord):
         return super()._fields()[:-1]  # without `chosen`, which follows from what was passed
 
     def _arguments(self) -> "dict[str, Any]":
-        arguments = super()._arguments()
-        for name, is_chosen in zip(("attempts", "timeout"), self.chosen, strict=True):
-            if not is_chosen:
-                arguments[name] = DEFAULT
-        return arguments
+        attempts, timeout = self.chosen
+        return {
+            "attempts": self.attempts if attempts else DEFAULT,
+            "timeout": self.timeout if timeout else DEFAULT,
+            "clamp": self.clamp,
+            "max_retry_after": self.max_retry_after,
+            "unlimited": self.unlimited,
+        }
 
     @property
     def _shown_attempts(self) -> str:
@@ -212,11 +215,12 @@ def decide(
     <Reason.UNSAFE: ...>
     """
     kind = verdict.kind
-    if kind is _PERMANENT:
-        return Stop(Reason.PERMANENT)
-    if kind is _CONFLICT:
-        return Stop(Reason.CONFLICT)
-    if not repeatable and kind is not _NOT_EXECUTED:
+    if kind is not _TRANSIENT:
+        if kind is _PERMANENT:
+            return Stop(Reason.PERMANENT)
+        if kind is _CONFLICT:
+            return Stop(Reason.CONFLICT)
+    elif not repeatable:
         return Stop(Reason.UNSAFE)
 
     attempts = limits.attempts
@@ -239,10 +243,10 @@ def decide(
         jittered = retry_after + u * max(1.0, retry_after / 10)
         delay = max(delay, min(jittered, left, LARGEST))
 
-    if timeout is not None and (left <= 0 or delay > left):
-        if left <= 0 or not limits.clamp:
+    if delay >= left:
+        if left <= 0 or (delay > left and not limits.clamp):
             return Stop(Reason.TIMEOUT, _explain_timeout(delay, limits, left))
-        delay = left
+        delay = min(delay, left)
     if delay > _LONGEST_WAIT:
         return Stop(Reason.TIMEOUT, f"the next wait of {show(delay)} would be longer than 100 years")
     return Wait(delay)

@@ -96,8 +96,8 @@ class UserRecord(Record):
         def __new__(cls, *args, **fields):
             """Make a record; TypeError for a keyword that is no field."""
             known = cls._fields()
-            if unknown := [name for name in fields if name not in known]:
-                refuse_unknown(cls.__name__, unknown, known)
+            if fields and not set(known).issuperset(fields):
+                refuse_unknown(cls.__name__, [name for name in fields if name not in known], known)
             return super().__new__(cls)
 
 

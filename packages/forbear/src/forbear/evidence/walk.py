@@ -4,6 +4,8 @@ A reader is found by the names of a function and its module, so no library is im
 keeps no reference to frames or their variables.
 """
 
+import builtins
+
 from forbear.core.chain import attributes_of, list_errors, stands_alone, traceback_of
 from forbear.evidence.look import Look, client_of
 from forbear.evidence.sent import Evidence, Sent, package
@@ -13,8 +15,34 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
+_PLAIN = frozenset(
+    kind
+    for kind in vars(builtins).values()
+    if isinstance(kind, type) and issubclass(kind, BaseException) and not issubclass(kind, BaseExceptionGroup)
+)
+"""Python's own classes of errors: reading an attribute of such an error runs no user code."""
+_TEXTS = frozenset((str, int))
+
 MOST_ERRORS = 50
 MOST_FRAMES = 200
+
+
+def is_bare(error: BaseException) -> bool:
+    """Return whether a quick look proves that an error shows nothing, as for most failures of a function.
+
+    It is one of Python's own that holds no other, and no reader knows a frame of its traceback.
+    """
+    if type(error) not in _PLAIN or error.__cause__ is not None or error.__context__ is not None or error.__dict__:
+        return False
+    for argument in error.args:
+        if type(argument) not in _TEXTS:
+            return False
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_name in FRAMES:
+            return False
+        trace = trace.tb_next
+    return True
 
 
 def find(error: BaseException, handled: BaseException | None) -> Evidence | None:
@@ -22,7 +50,7 @@ def find(error: BaseException, handled: BaseException | None) -> Evidence | None
 
     If it shows none although it comes from a known client, warn once.
     """
-    if stands_alone(error):  # most errors do, and show nothing, so this loop does as little as possible
+    if stands_alone(error):  # most errors that are not bare do, since their class is not Python's own
         functions, trace = FRAMES, traceback_of(error)
         while trace is not None and trace.tb_frame.f_code.co_name not in functions:
             trace = trace.tb_next

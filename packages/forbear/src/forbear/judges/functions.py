@@ -209,8 +209,8 @@ def row_of(facts: Facts) -> Ruling:
     return row
 
 
-find = walk.find
-"""Looks for requests in an error; `judge` then judges them. `forbear.run.judge_slot` asks both."""
+is_bare, find = walk.is_bare, walk.find
+"""Look for requests in an error; `judge` then judges them. `forbear.run.judge_slot` asks all three."""
 
 
 def judge(evidence: Evidence, error: BaseException, context: "RunContext") -> Judgement:

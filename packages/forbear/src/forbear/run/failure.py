@@ -27,8 +27,10 @@ class Failure:
     (None, <Reason.ATTEMPTS: 'attempts'>)
     """
 
-    __slots__ = ("elapsed", "error", "name", "text", "unsafe", "verdict")
+    __slots__ = ("elapsed", "error", "text", "unsafe", "verdict")
 
+    is_detailed = False
+    """True if any of the fields that follow may have another value than here."""
     blocked: Stop | None = None
     """The reason against a retry that the decision would allow, such as a body that cannot be sent again."""
     response: object = None
@@ -47,6 +49,10 @@ class Failure:
     """The seconds of the run after which the service may have forgotten the key that makes a repeat safe, or None."""
     details: "Details" = ()
     """The time, status and request ids; without them, the time follows from `elapsed`."""
+    label: str | None = None
+    """The name of the failure in reports, where it is not that of the error's class."""
+    checked: int | None = None
+    """The number of reports and entries when the ledger was read for the failure; None if it was not read."""
 
     error: Exception | None
     elapsed: float
@@ -55,8 +61,12 @@ class Failure:
         self.verdict = verdict
         self.error = error
         self.unsafe = unsafe
-        self.name: str = type(error).__qualname__
         self.text: str = text_of(error)
+
+    @property
+    def name(self) -> str:
+        """The name of the failure in reports."""
+        return self.label or type(self.error).__qualname__
 
     def find_block(self, delay: float) -> Stop | None:
         """Return the reason against a retry after `delay` seconds that the decision would allow, None without one."""
@@ -76,7 +86,12 @@ class DetailedFailure(Failure):
     It is slower to make. Functions, which fail more often than requests, do not need it. Example: see `Failure`.
     """
 
-    __slots__ = ("billed", "blocked", "details", "harmless", "hint", "maybe_done", "response", "until", "vouched")
+    __slots__ = (
+        "billed", "blocked", "checked", "details", "harmless", "hint", "label", "maybe_done", "response", "until",
+        "vouched",
+    )  # fmt: skip
+
+    is_detailed = True
 
     def __init__(
         self,
@@ -92,11 +107,12 @@ class DetailedFailure(Failure):
         vouched: bool = False,
         harmless: bool = False,
         details: "Details" = (),
+        checked: int | None = None,
     ) -> None:
         self.verdict = verdict
         self.error = error
         self.unsafe = unsafe
-        self.name = type(error).__qualname__ if name is None else name
+        self.label = name
         self.text = text_of(error) if text is None and error is not None else text or ""
         self.response = response
         self.blocked = blocked
@@ -104,6 +120,7 @@ class DetailedFailure(Failure):
         self.vouched = vouched
         self.harmless = harmless
         self.details = details
+        self.checked = checked
         self.hint = ""
         self.billed = False
         self.until: float | None = None

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 _COROUTINE, _GENERATOR, _ASYNC_GENERATOR = 0x80, 0x20, 0x200  # CO_COROUTINE, CO_GENERATOR, CO_ASYNC_GENERATOR
 _CONTEXT_MANAGERS = frozenset({"contextmanager.<locals>.helper", "asynccontextmanager.<locals>.helper"})
-_MARKS = ("_is_coroutine_mark", "_is_coroutine")  # set by inspect.markcoroutinefunction, asyncio and mocks
+_MARK, _OLD_MARK = "_is_coroutine_mark", "_is_coroutine"  # of inspect.markcoroutinefunction; of asyncio and mocks
 
 
 def _flags(function: object) -> int:
     """Return the code flags of a function, 0 if it has none; `__code__` of mocks and proxies may be anything."""
+    if type(function) is FunctionType:
+        return function.__code__.co_flags
     flags: object = getattr(getattr(function, "__code__", None), "co_flags", None)
     return flags if isinstance(flags, int) else 0
 
@@ -78,7 +80,7 @@ def is_async(function: object) -> bool:
     as by inspect.
     """
     inner = _innermost(function)
-    return bool(_flags(inner) & _COROUTINE) or any(hasattr(inner, mark) for mark in _MARKS)
+    return bool(_flags(inner) & _COROUTINE) or hasattr(inner, _MARK) or hasattr(inner, _OLD_MARK)
 
 
 def check_retryable(function: object) -> None:

@@ -20,8 +20,14 @@ if TYPE_CHECKING:
     from forbear.run.plan import RetryPlan
     from forbear.run.protocols import RunState
 
+    Call = tuple[object, tuple[Any, ...], Mapping[str, Any]]
+
     class Judge(Protocol):
         """The protocol of what looks into errors for requests, and says whether they may be sent again."""
+
+        def is_bare(self, error: BaseException) -> bool:
+            """Return whether a quick look proves that `error` shows nothing; then `find` is not called."""
+            ...
 
         def find(self, error: BaseException, handled: BaseException | None) -> Any:
             """Return the requests that `error` shows, None if it shows none; `handled` shows nothing of the call."""
@@ -101,9 +107,7 @@ modes = {option: _mode(option) for option in CHOICES}
 def unsafe_by_evidence(
     error: BaseException,
     run: "RunState",
-    function: object,
-    args: "tuple[Any, ...]",
-    kwargs: "Mapping[str, Any]",
+    call: "Call",
     read: "Callable[[RunState], Sequence[object]] | None" = None,
 ) -> str | None:
     """Return why the function of `run` must not be called again, by what `error` shows; None if nothing forbids it.
@@ -111,17 +115,18 @@ def unsafe_by_evidence(
     With `enforce="warn"` nothing does, but the listeners are notified. `read` returns what adapters have read in the
     attempt. It is called after a failure, within the loop that called the function: the stack is that of the call.
     """
-    handled = None
-    if function is not None and context_of(error) is not None:
-        handled = handled_at_call(error, sys._getframe(1))
-    judge = slot[0]
-    evidence = None if judge is None else judge.find(error, handled)
-    if judge is None or evidence is None:  # most failures end here
+    judge, evidence = slot[0], None
+    if judge is not None and not judge.is_bare(error):
+        handled = None
+        if context_of(error) is not None and call[0] is not None:
+            handled = handled_at_call(error, sys._getframe(1))
+        evidence = judge.find(error, handled)
+    if evidence is None or judge is None:  # most failures end here
         if (run.plan.unknown or modes["unknown"]) != "stop":
             return None
         why = UNKNOWN
     else:
-        judgement = judge.judge(evidence, error, RunContext(run, function, args, kwargs, read))
+        judgement = judge.judge(evidence, error, RunContext(run, *call, read))
         if judgement.repeatable:
             run.maybe_done = run.maybe_done or bool(judgement.maybe_done)
             run.billed = run.billed or (run.attempt if judgement.billed else 0)

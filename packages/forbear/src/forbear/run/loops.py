@@ -37,9 +37,9 @@ def call(
     if plan.key is not None:
         _declare(run, plan.key(*args, **kwargs))
     if run.spending is None:
-        return _repeat(run, function, args, kwargs)
+        return _repeat(run, (function, args, kwargs))
     try:
-        return _repeat(run, gate(run, function), args, kwargs)
+        return _repeat(run, (gate(run, function), args, kwargs))
     finally:  # a judge or a listener may raise, too; its error may be kept, and keeps the run
         run.end()
 
@@ -126,8 +126,9 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
             value: object = function(*args, **kwargs)
         except Exception as error:
             run = Run(plan, operation, current_runtime(), started, reports)
-            grant = run.failed(error, (function, args, kwargs))
-            if grant is None or not grant.ask():
+            call = function, args, kwargs
+            grant = run.failed(error, call)
+            if grant is None or (grant.is_open and not grant.ask()):
                 if not replaces(run, error):
                     raise
                 return _replace(run, error)
@@ -137,7 +138,7 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
                 harmless = type(value)
             return value
         grant.sleep()
-        return _repeat(run, function, args, kwargs)
+        return _repeat(run, call)
 
     return copy_metadata(retried, function)
 
@@ -205,24 +206,25 @@ def _declare(run: Run, key: object) -> None:
     declare(run, key)
 
 
-def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> "Any":
-    """Call `function(*args, **kwargs)`, and sleep between the calls, until the run ends.
+def _repeat(run: Run, call: "tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]") -> "Any":
+    """Call a function with its arguments, and sleep between the calls, until the run ends.
 
     Returns the value, or the last one if `on_result` refused it; raises the last error, or TypeError for a coroutine.
     """
+    function, args, kwargs = call
     while True:
         try:
             value: object = function(*args, **kwargs)
         except Exception as error:
-            grant = run.failed(error, (function, args, kwargs))
-            if grant is None or not grant.ask():
+            grant = run.failed(error, call)
+            if grant is None or (grant.is_open and not grant.ask()):
                 if not replaces(run, error):
                     raise
                 return _replace(run, error)
         else:
             refuse_coroutine(value, run.operation)
-            grant = run.returned(value, (function, args, kwargs))
-            if grant is None or not grant.ask():
+            grant = run.returned(value, call)
+            if grant is None or (grant.is_open and not grant.ask()):
                 return _last(run, value) if run.refused else value
         grant.sleep()
 

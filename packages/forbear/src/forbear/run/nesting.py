@@ -152,6 +152,8 @@ def inner_report(outcome: object, run: "RunState") -> "Report | None":
 
     The report must be of the current attempt of `run`.
     """
+    if reports_made[0] == run.reports:
+        return None
     return next((report for carrier, report in find_carried(outcome) if _is_within(carrier, report, run)), None)
 
 

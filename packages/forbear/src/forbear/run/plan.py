@@ -1,6 +1,7 @@
 """`RetryPlan`, what a run reads of a policy, and `OPTIONS`, the one table of its options, their defaults and checks."""
 
-from operator import attrgetter
+from itertools import repeat
+from operator import attrgetter, call
 
 from forbear.core import check
 from forbear.core.backoff import Exponential
@@ -212,8 +213,7 @@ class RetryPlan(Record):
         backoff: "Backoff" = DEFAULT_BACKOFF,
         **options: "Unpack[PlanOptions]",
     ) -> None:
-        for store, default in _DEFAULTS:
-            store(self, default)
+        list(map(_call, _DEFAULT_STORES, repeat(self), _DEFAULTS))
         self._store(on=on, limits=Limits() if limits is None else limits, backoff=backoff, **options)
 
     def _store(self, **given: "Any") -> None:
@@ -234,8 +234,7 @@ class RetryPlan(Record):
     def replace(self, **changes: "Any") -> "Self":
         """Return a new policy with the fields in `changes` changed, and checked; the others were checked before."""
         made = object.__new__(type(self))
-        for store, value in zip(_STORES, _values(self), strict=True):
-            store(made, value)
+        list(map(_call, _STORES, repeat(made), _values(self)))
         made._store(**changes)
         return made
 
@@ -256,7 +255,11 @@ class RetryPlan(Record):
         """
         if isinstance(error, TryAgain):
             return error.verdict
-        on: Any = self.on if not self.others else self.rule_of(error).on
+        return (self.rule_of(error) if self.others else self).judge(error)
+
+    def judge(self, error: Exception) -> Verdict:
+        """Return the verdict of `on` alone, without the `others`, on an error that is no TryAgain."""
+        on: Any = self.on
         if isinstance(on, TYPES):
             return TRANSIENT if isinstance(error, on) else PERMANENT
         return ask(on, error)
@@ -269,10 +272,7 @@ class RetryPlan(Record):
         return next((plan for plan in (self, *self.others) if plan._retries(error)), self)
 
     def _retries(self, error: Exception) -> bool:
-        on: Any = self.on
-        if isinstance(on, TYPES):
-            return isinstance(error, on)
-        verdict = ask(on, error)
+        verdict = self.judge(error)
         return verdict.kind is not Kind.PERMANENT or isinstance(verdict, Broken)
 
     def verdict_of_value(self, value: object) -> Verdict | None:
@@ -304,6 +304,8 @@ _CHECKS = {"on": _check_on, "limits": _check_limits, "backoff": _check_backoff} 
     name: option.check for name, option in OPTIONS.items()
 }
 _STORES = [RetryPlan.__dict__[name].__set__ for name in RetryPlan.__slots__]
-"""The functions that store a field each: quicker than `object.__setattr__`."""
-_DEFAULTS = [(RetryPlan.__dict__[name].__set__, option.default) for name, option in OPTIONS.items()]
+"""The functions that store a field each. They are quicker than `object.__setattr__`, and `map` than a loop."""
+_DEFAULT_STORES = [RetryPlan.__dict__[name].__set__ for name in OPTIONS]
+_DEFAULTS = [option.default for option in OPTIONS.values()]
 _values = attrgetter(*RetryPlan.__slots__)
+_call: "Callable[..., object]" = call

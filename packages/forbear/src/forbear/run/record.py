@@ -5,17 +5,17 @@ reports, because most runs succeed.
 """
 
 from functools import partial
-from sys import intern
 
 from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason, Stop
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, WouldStop
-from forbear.core.report import Report, attach
+from forbear.core.report import Report, attach, reports_made
 from forbear.core.verdict import Kind
 from forbear.run import listeners
 from forbear.run.grant import Grant
 from forbear.run.judge_slot import declined
 from forbear.run.nesting import RunOrigin, record_report
+from forbear.run.switch import ever_stopping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,13 +27,18 @@ if TYPE_CHECKING:
 
     KeptFailure = (
         Attempt
-        | tuple[int, str, str, float, float | None]
-        | tuple[int, str, str, float, float | None, float, int | str | None, RequestIds]
+        | tuple[int, str | type, str, float, float | None]
+        | tuple[int, str | type, str, float, float | None, float, int | str | None, RequestIds]
     )
-    """A failed attempt: its number, name and text, the seconds elapsed, the wait after it, and its details if known."""
+    """A failed attempt: its number, name and text, the seconds elapsed, the wait after it, and its details if known.
 
+    The class of an error stands for its name, which a class of Python makes anew each time.
+    """
+
+_TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
 _KEPT = 16
 """Number of failures kept from the beginning of a run, and from its end: a run may never end."""
+_MOST_KEPT = 2 * _KEPT
 _LONGEST_TEXT = 4096
 """Characters of an error's text that are kept until a listener or a report reads it."""
 
@@ -43,7 +48,7 @@ class RunRecord(Grant):
 
     __slots__ = (
         "plan", "operation", "started", "subject", "attempt", "previous", "in_doubt", "vouched", "maybe_done",
-        "billed", "failures", "listeners", "report",
+        "billed", "failures", "listeners", "report", "reports", "awaits",
     )  # fmt: skip
 
     plan: "RetryPlan"
@@ -61,9 +66,12 @@ class RunRecord(Grant):
     billed: int
     """The number of the first failed attempt that may have cost money, 0 for none."""
     failures: "tuple[KeptFailure, ...]"
-    listeners: "tuple[Listener, ...]"
-    """The listeners, from the first failure on."""
+    listeners: "tuple[Listener, ...] | None"
+    """The listeners; None before the first failure."""
     report: Report | None
+    reports: int
+    """The number of reports and entries when the attempt under way began."""
+    awaits: bool
 
     @property
     def began(self) -> float:
@@ -77,27 +85,52 @@ class RunRecord(Grant):
         elapsed = last.elapsed if isinstance(last, Attempt) else last[3]
         return self.started + elapsed + (self.previous or 0.0) - 1e-6
 
-    def keep(self, failure: "Failure", delay: float) -> None:
-        """Keep the failed attempt, and tell the listeners of it and of the retry after `delay` seconds."""
+    def schedule(self, failure: "Failure", delay: float) -> Grant:
+        """Count the failed attempt, notify the listeners of it and of the retry, and return the grant.
+
+        Within `stop_on`, the grant of sync code is open: it waits, and the run can still give up.
+        """
+        failures, number = self.failures, self.attempt
+        if self.listeners or failure.is_detailed:
+            kept = self._note(failure, delay)
+        else:
+            kept = (number, type(failure.error), failure.text[:_LONGEST_TEXT], failure.elapsed, delay)
+        self.failures = (*failures, kept) if number <= _MOST_KEPT else with_kept(failures, kept)
+        if failure.verdict.kind is _TRANSIENT and not failure.harmless:
+            self.in_doubt = True
+        self.attempt = number + 1
+        self.previous = self.delay = delay
+        if reports_made[0] != self.reports:
+            self.reports = reports_made[0] if failure.checked is None else failure.checked
+        if ever_stopping[0] and not self.awaits:
+            from forbear.run.stopping import InterruptibleGrant, events
+
+            if watched := events():
+                return InterruptibleGrant(self, failure, delay, watched)
+        return self
+
+    def _note(self, failure: "Failure", delay: float) -> "KeptFailure":
+        """Note what else is known of the failed attempt, tell the listeners of it, and return it as it is kept."""
         if failure.vouched:
             self.vouched = True
         if failure.billed:
             self.billed = self.billed or self.attempt
+        elapsed = failure.elapsed
         if not self.listeners:
-            self.failures = with_failure(self.failures, self.attempt, failure, delay)
-            return
-        kept, elapsed = self._attempt_of(failure, delay), failure.elapsed
-        wait_from = failure.verdict.wait_from
+            name = failure.label or type(failure.error)
+            short = (self.attempt, name, failure.text[:_LONGEST_TEXT], elapsed, delay)
+            return (*short, *failure.details) if failure.details else short
+        kept, wait_from = self._attempt_of(failure, delay), failure.verdict.wait_from
         scheduled = Scheduled(self.operation, self.attempt + 1, elapsed, delay, kept, self.vouched, wait_from)
         listeners.notify(self.listeners, self.event_of(failure, kept.text), scheduled)
-        self.failures = with_kept(self.failures, kept)
+        return kept
 
     def notify_recovered(self) -> None:
         """Tell the listeners that the run has succeeded after failures."""
         elapsed = self.runtime.monotonic() - self.started
         attempts, maybe_done = self._attempts(elapsed), self.maybe_done and self.in_doubt
         recovered = Recovered(self.operation, self.attempt, elapsed, attempts, maybe_done, billed=self._is_billed)
-        listeners.notify(self.listeners, recovered)
+        listeners.notify(self.listeners or (), recovered)
 
     def notify_would_stop(self, why: str) -> None:
         """Tell the listeners why the run would stop, if the policy only warned."""
@@ -131,7 +164,7 @@ class RunRecord(Grant):
         if self.listeners:
             news = () if known else (self.event_of(failure, last.text),)
             listeners.notify(self.listeners, *news, GaveUp(self.operation, report))
-        if failure.verdict.kind is Kind.TRANSIENT and not failure.harmless:
+        if failure.verdict.kind is _TRANSIENT and not failure.harmless:
             self.in_doubt = True
 
     def settle(self, failure: "Failure") -> None:
@@ -187,24 +220,9 @@ class RunRecord(Grant):
         return attempts_of(self.failures, self.runtime.now() - elapsed)
 
 
-def with_failure(
-    failures: "tuple[KeptFailure, ...]", number: int, failure: "Failure", delay: float
-) -> "tuple[KeptFailure, ...]":
-    """Return `failures` with one more, which no listener has seen: attempt `number`, followed by a wait of `delay`."""
-    name, text = failure.name, failure.text
-    if type(name) is str:
-        name = intern(name)  # a built-in class makes its name anew each time
-    if len(text) > _LONGEST_TEXT:
-        text = text[:_LONGEST_TEXT]
-    kept = (number, name, text, failure.elapsed, delay)
-    if failure.details:
-        return with_kept(failures, (*kept, *failure.details))
-    return with_kept(failures, kept) if len(failures) == 2 * _KEPT else (*failures, kept)
-
-
 def with_kept(failures: "tuple[KeptFailure, ...]", failure: "KeptFailure") -> "tuple[KeptFailure, ...]":
     """Return `failures` with one more; a failure in the middle of a long run gives way."""
-    if len(failures) == 2 * _KEPT:
+    if len(failures) == _MOST_KEPT:
         failures = failures[:_KEPT] + failures[_KEPT + 1 :]
     return (*failures, failure)
 
@@ -220,4 +238,7 @@ def attempts_of(failures: "tuple[KeptFailure, ...]", began: float) -> tuple[Atte
 def _attempt(began: float, failure: "KeptFailure") -> Attempt:
     if isinstance(failure, Attempt):
         return failure
-    return Attempt(*failure) if len(failure) > 5 else Attempt(*failure, began + failure[3])
+    name = failure[1] if isinstance(failure[1], str) else failure[1].__qualname__
+    if len(failure) > 5:
+        return Attempt(failure[0], name, *failure[2:])
+    return Attempt(failure[0], name, *failure[2:], began + failure[3])

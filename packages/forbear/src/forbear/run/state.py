@@ -1,13 +1,14 @@
 """`Run`: the state of one run, for all loops and adapters; `Run.after` has the steps that follow a failed attempt."""
 
 from forbear.core.attempt import Attempt
+from forbear.core.chain import cause_of, context_of
 from forbear.core.decide import Reason, Stop, Wait, decide
 from forbear.core.events import Succeeded
 from forbear.core.report import reports_made
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind
 from forbear.run import listeners
 from forbear.run.doubt import UNSAFE_CALL, leave_call_in_doubt
-from forbear.run.endings import refusal_of
+from forbear.run.endings import TryAgain, refusal_of
 from forbear.run.failure import DetailedFailure, Failure
 from forbear.run.grant import Grant
 from forbear.run.judge_slot import unsafe_by_evidence
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 
 _TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
+_OWN = TryAgain, AttemptTimeout
 
 
 class Run(RunRecord):
@@ -48,7 +50,7 @@ class Run(RunRecord):
     attempt was counted there; None (default) makes one. Example: see `Failure`.
     """
 
-    __slots__ = ("reports", "awaits", "refused", "counts", "spending", "checked")
+    __slots__ = ("refused", "counts", "spending")
 
     def __init__(
         self,
@@ -75,11 +77,10 @@ class Run(RunRecord):
         self.vouched = False
         self.maybe_done, self.billed = False, 0
         self.failures: tuple[KeptFailure, ...] = ()  # many runs may wait at once: a list is bigger
-        self.listeners: tuple[Listener, ...] = ()
+        self.listeners: tuple[Listener, ...] | None = None
         self.report: Report | None = None
         self.counts: dict[int, tuple[int, float | None]] | None = None  # of joined policies
         self.refused = False  # `on_result` refused the last value
-        self.checked: int | None = None  # the number of reports and entries when the ledger was read last
         self.spending = spending if plan.budget is None or spending is not None else Spending(plan.budget)
 
     def failed(self, error: Exception, call: "Call | None" = None) -> Grant | None:
@@ -93,31 +94,35 @@ class Run(RunRecord):
         if self.spending is not None and self.spending.refused:
             self.refuse(error)
             return None
-        inherit(error, self)
-        verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
+        if reports_made[0] != self.reports or context_of(error) is not None or cause_of(error) is not None:
+            inherit(error, self)
         rule: RetryPlan = plan.rule_of(error) if plan.others else plan
+        if isinstance(error, _OWN):
+            verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
+        else:
+            verdict = rule.judge(error)
         unsafe = None if rule.repeats_calls else UNSAFE_CALL
-        blocked = None
+        checked = blocked = None
         if call is not None and rule.repeatable is None:
             if reports_made[0] != self.reports:
+                checked = reports_made[0]
                 blocked = self._block_by_ledger(call)
             if blocked is not None:
                 unsafe = blocked.text
             elif verdict.kind is _TRANSIENT or type(verdict) is Broken:
                 try:
-                    unsafe = unsafe_by_evidence(error, self, *call, reads_in) or unsafe
+                    unsafe = unsafe_by_evidence(error, self, call, reads_in) or unsafe
                 except Exception as broken:
                     verdict, unsafe = Broken(broken), UNSAFE_CALL
+        if not (run_keys or self.maybe_done or checked):
+            return self.after(Failure(verdict, error, unsafe))
         done = self.maybe_done and self.in_doubt
-        if run_keys or blocked is not None or done:
-            failure = DetailedFailure(verdict, error, unsafe, blocked=blocked, maybe_done=done)
-            failure.until = None if call is None else expiry(self)
-            return self.after(failure)
-        return self.after(Failure(verdict, error, unsafe))
+        failure = DetailedFailure(verdict, error, unsafe, blocked=blocked, maybe_done=done, checked=checked)
+        failure.until = None if call is None else expiry(self)
+        return self.after(failure)
 
     def _block_by_ledger(self, call: "Call") -> Stop | None:
         """Return the stop for what adapters have sent in this attempt, None if nothing of it forbids another one."""
-        self.checked = reports_made[0]
         why = why_not_again(self, *call)
         return None if why is None else Stop(Reason.UNSAFE, why)
 
@@ -128,7 +133,7 @@ class Run(RunRecord):
         """
         plan = self.plan
         try:
-            verdict = plan.verdict_of_value(value) if plan.checks_values else None
+            verdict = plan.verdict_of_value(value) if plan.on_result is not None else None
             self.refused = verdict is not None
             if verdict is None:
                 self.succeeded()
@@ -137,12 +142,12 @@ class Run(RunRecord):
                 self.end()
                 return None
             name, text = refusal_of(value)
-            unsafe, blocked = None if plan.repeats_calls else Reason.UNSAFE.value, None
+            failure = DetailedFailure(verdict, None, name=name, text=text, response=value)
+            failure.unsafe = None if plan.repeats_calls else Reason.UNSAFE.value
             if call is not None and reports_made[0] != self.reports and plan.repeatable is None:
-                blocked = self._block_by_ledger(call)
-            return self.after(
-                DetailedFailure(verdict, None, unsafe, name=name, text=text, response=value, blocked=blocked)
-            )
+                failure.checked = reports_made[0]
+                failure.blocked = self._block_by_ledger(call)
+            return self.after(failure)
         except Exception as broken:  # there is no error of the user's that it could hide
             leave_call_in_doubt(broken, self)
             raise
@@ -187,18 +192,40 @@ class Run(RunRecord):
         """
         if (ever_off[0] or reports_made[0] != self.reports) and self._passes_through(failure):
             return None
-        if self.attempt == 1:
-            self.listeners = listeners.collect(self.plan.on_event)
-
-        spending, counted = self.spending, failure.verdict
+        plan, spending = self.plan, self.spending
+        if self.listeners is None:
+            self.listeners = listeners.collect(plan.on_event)
+        verdict = counted = failure.verdict
         if spending is not None:
-            counted = spending.failed(counted, failure.error)
-        failure.elapsed = self.runtime.monotonic() - self.started
+            counted = spending.failed(verdict, failure.error)
+        failure.elapsed = elapsed = self.runtime.monotonic() - self.started
         try:
-            step = self._decide(failure)
+            if verdict.kind is not _TRANSIENT and type(verdict) is Broken:
+                raise verdict.error
+            number, previous = self.attempt, self.previous
+            if plan.others:
+                plan, number, previous = self._find_joined(failure)
+            if plan.delay is not None and verdict.delay is None:
+                failure.verdict = verdict = set_delay(verdict, plan.delay(failure.outcome))
+            step = decide(
+                plan.limits,
+                plan.backoff,
+                verdict,
+                attempt=number,
+                elapsed=elapsed,
+                u=self.runtime.random(),
+                repeatable=failure.unsafe is None,
+                previous=previous,
+            )
+            if isinstance(step, Stop):
+                step = Stop(Reason.UNSAFE, failure.unsafe) if step.reason is Reason.UNSAFE else step
+            else:
+                if failure.is_detailed or verdict.exhausted or ever_stopping[0] or plan.stop is not None:
+                    step = self._find_block(failure, plan, step.delay) or step
+                if self.counts is not None and isinstance(step, Wait):
+                    self.counts[id(plan)] = number, step.delay
         except Exception as broken:
-            self._break_off(broken, failure)
-            return None
+            step = self._stop_for(broken, failure)
 
         if isinstance(step, Wait):
             if spending is None:
@@ -211,38 +238,15 @@ class Run(RunRecord):
         self.give_up(step, failure)
         return None
 
-    def _decide(self, failure: Failure) -> Wait | Stop:
-        """Return what follows by the verdict, the limits, what blocks a retry, and the functions of the policy."""
-        if type(failure.verdict) is Broken:
-            raise failure.verdict.error
-        plan, number, previous = self.plan, self.attempt, self.previous
-        if plan.others:
-            plan, number, previous = self._find_joined(failure)
-        if plan.delay is not None and failure.verdict.delay is None:
-            failure.verdict = set_delay(failure.verdict, plan.delay(failure.outcome))
-        step = decide(
-            plan.limits,
-            plan.backoff,
-            failure.verdict,
-            attempt=number,
-            elapsed=failure.elapsed,
-            u=self.runtime.random(),
-            repeatable=failure.unsafe is None,
-            previous=previous,
-        )
-        if isinstance(step, Stop):
-            return Stop(Reason.UNSAFE, failure.unsafe) if step.reason is Reason.UNSAFE else step
-        stop = failure.find_block(step.delay)
+    def _find_block(self, failure: Failure, plan: "RetryPlan", delay: float) -> Stop | None:
+        """Return what blocks a retry that the decision allows, or the caller's own stop; None to go on."""
+        stop = failure.find_block(delay)
         if stop is None and failure.verdict.exhausted and not self.plan.retry_exhausted:
             stop = Stop(Reason.EXHAUSTED)
-        if stop is None and (ever_stopping[0] or plan.stop is not None):
-            stop = self._callers_stop(failure, plan)
-        if stop is None and self.counts is not None:
-            self.counts[id(plan)] = number, step.delay
-        return step if stop is None else stop
+        return self._callers_stop(failure, plan) if stop is None else stop
 
-    def _break_off(self, broken: Exception, failure: Failure) -> None:
-        """Give up because a function of the policy raised `broken` after `failure`; the user's own error counts.
+    def _stop_for(self, broken: Exception, failure: Failure) -> Stop:
+        """Return the stop because a function of the policy raised `broken` after `failure`; the user's error counts.
 
         Without one, `broken` itself is raised.
         """
@@ -252,9 +256,8 @@ class Run(RunRecord):
         text = Attempt(self.attempt, type(broken).__name__, str(broken), 0.0).text  # without secrets
         why = f"{Reason.BROKEN.value}: {type(broken).__name__}" + (f": {text}" if text else "")
         if failure.unsafe is None or failure.verdict.kind is Kind.NOT_EXECUTED:
-            self.give_up(Stop(Reason.BROKEN, why), failure)
-        else:
-            self.give_up(Stop(Reason.UNSAFE, f"{failure.unsafe}; {why}"), failure)
+            return Stop(Reason.BROKEN, why)
+        return Stop(Reason.UNSAFE, f"{failure.unsafe}; {why}")
 
     def refuse(self, error: Exception) -> None:
         """Give up with `error`, a Throttled: the budget refused the first attempt."""
@@ -298,23 +301,3 @@ class Run(RunRecord):
         shown = Attempt(self.attempt, failure.name, failure.text, failure.elapsed).text  # without secrets
         why = read_stop(plan.stop(self.event_of(failure, shown)))
         return None if why is None else Stop(Reason.STOPPED, why)
-
-    def schedule(self, failure: Failure, delay: float) -> Grant:
-        """Count the failed attempt, notify the listeners of it and of the retry, and return the grant.
-
-        Within `stop_on`, the grant of sync code is open: it waits, and the run can still give up.
-        """
-        self.keep(failure, delay)
-        if failure.verdict.kind is _TRANSIENT and not failure.harmless:
-            self.in_doubt = True
-        self.attempt += 1
-        self.previous = delay
-        self.reports = reports_made[0] if self.checked is None else self.checked
-        self.checked = None
-        if ever_stopping[0] and not self.awaits:
-            from forbear.run.stopping import InterruptibleGrant, events
-
-            if watched := events():
-                return InterruptibleGrant(self, failure, delay, watched)
-        self.delay = delay
-        return self
