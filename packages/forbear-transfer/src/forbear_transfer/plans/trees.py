@@ -64,9 +64,10 @@ def walk(
     except OSError as error:
         yield Entry(folder, "", problem=_describe(error))
         return
-    for find in (default_directory, lambda: links.states or folder):
-        with suppress(OSError):
-            closed.setdefault(_identify(os.stat(find())), _STATES)
+    with suppress(OSError):
+        closed.setdefault(_identify(os.stat(default_directory())), _STATES)
+    with suppress(OSError):
+        closed.setdefault(_identify(os.stat(links.states or folder)), _STATES)
     leaves_out = partial(links.leaves_out, folder) if follow else _keep
     yield from _walk(folder, "", closed, leaves_out, follow=follow, recursive=recursive, empty=empty)
 
@@ -124,8 +125,8 @@ def _walk(
             yield Entry(path, prefix + name, status.st_size, status.st_mtime, note, "", identify(status), mode)
         elif recursive and not follow and os.path.islink(path):
             yield Entry(path, prefix + name, note="a symbolic link to a folder")
-        elif recursive and (note := closed.get(_identify(status))) is not None:
-            yield Entry(path, prefix + name, note=_LINK_ABOVE if note == _ABOVE and os.path.islink(path) else note)
+        elif recursive and (why := closed.get(_identify(status))) is not None:
+            yield Entry(path, prefix + name, note=_LINK_ABOVE if why == _ABOVE and os.path.islink(path) else why)
         elif recursive:
             inside = {**closed, _identify(status): _ABOVE}
             below = f"{prefix}{name}/"
