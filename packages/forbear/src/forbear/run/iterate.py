@@ -91,8 +91,9 @@ class _Block:
             self._run.succeeded()
             return False
         try:
-            self._grant = self._run.failed(error, (None, (), {})) if isinstance(error, Exception) else None
-            goes_on = self._grant is not None and (self._awaits or self._grant.ask())
+            grant = self._run.failed(error, (None, (), {})) if isinstance(error, Exception) else None
+            self._grant = grant
+            goes_on = grant is not None and (self._awaits or not grant.is_open or grant.ask())
         except BaseException:  # of a judge or a listener
             self._run.end()
             raise

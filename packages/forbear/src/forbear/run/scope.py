@@ -92,17 +92,16 @@ def find_opener(frame: "FrameType | None") -> "FrameType | None":
     Parts are the code of contextlib, a generator that it makes a context manager, and the method by which a context
     manager of the user's own is entered.
     """
-    while frame is not None and (
-        frame.f_code.co_name in ("__enter__", "__aenter__")
-        or _is_contextlib(frame)
-        or (frame.f_back is not None and _is_contextlib(frame.f_back))
-    ):
-        frame = frame.f_back
-    return frame
-
-
-def _is_contextlib(frame: "FrameType") -> bool:
-    return frame.f_globals.get("__name__") == "contextlib"
+    while frame is not None:
+        caller = frame.f_back
+        if (
+            frame.f_code.co_name not in ("__enter__", "__aenter__")
+            and frame.f_globals.get("__name__") != "contextlib"
+            and (caller is None or caller.f_globals.get("__name__") != "contextlib")
+        ):
+            return frame
+        frame = caller
+    return None
 
 
 def _is_fixture(generator: "FrameType") -> bool:
