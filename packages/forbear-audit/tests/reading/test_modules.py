@@ -108,6 +108,21 @@ def test_a_method_that_calls_itself_is_read_in_any_order(asks_first: bool) -> No
     assert module.constant(module.calls_of("SHOW")[0].args[0]) == 5
 
 
+@pytest.mark.parametrize(
+    ("kind", "calls"),
+    [
+        ("", "A.f(A(), 3)"),
+        ("", "class B(A):\n    def f(self, tries): A.f(self, 3)"),
+        ("", "A().f(3)"),
+        ("@classmethod", "A.f(3)"),
+        ("@staticmethod", "A.f(None, 3)"),
+    ],
+)
+def test_a_method_that_is_called_on_its_class_gets_the_object_first(kind: str, calls: str) -> None:
+    """All other arguments have the same parameters as in a call on the object."""
+    assert read(f"class A:\n    {kind}\n    def f(self, tries): SHOW(tries)\n{calls}") == 3
+
+
 def test_what_a_call_binds_is_forgotten() -> None:
     """A value that holds within one call is not kept for the others."""
     module = Module(

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from forbear_audit import AuditSettings, audit
+from forbear_audit.reading.modules import Module
+from forbear_audit.reading.scopes import Function
 from forbear_audit.rules.catalog import RULES
-from forbear_audit.rules.file_findings import read_texts
+from forbear_audit.rules.file_findings import Reading, read_file, read_texts
 from forbear_testkit import ROOT
 
 RETRIED = "import tenacity\n\n\n@tenacity.retry\ndef f():\n    return g()\n"
@@ -36,6 +38,30 @@ def test_cells_that_are_no_module_together_are_reported(tmp_path: Path, monkeypa
     result = audit([tmp_path], settings=SETTINGS)
     assert [(Path(f.path).name, f.cell, f.line) for f in result.findings] == [("b.ipynb", 2, 4)]
     assert [unread.reason for unread in result.unread] == ["its cells are no module together: line 1: too large"]
+
+
+def test_what_an_error_left_half_understood_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An expression that was being followed then would stay unknown to all later files."""
+    (tmp_path / "limits.py").write_text("def limit():\n    return 3\n")
+    code = RETRIED.replace("retry", "retry(stop=tenacity.stop_after_attempt(limits.limit()), wait=WAIT)")
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text(f"import limits\n{code}")
+    find, failed = Module.find_returned, list[object]()
+
+    def fail_once(self: Module, function: Function) -> ast.expr | None:
+        if not failed:
+            failed.append(function)
+            raise RecursionError
+        return find(self, function)
+
+    monkeypatch.setattr(Module, "find_returned", fail_once)
+    monkeypatch.setattr("forbear_audit.reading.packages._kept", kept := dict[Path, object]())
+    result = Reading()
+    for name in ("a.py", "b.py"):
+        result.add(read_file(tmp_path / name, lambda rule, _: rule == "UNBOUNDED"))
+        assert bool(kept) is (name == "b.py")
+    assert [unread.reason for unread in result.unread] == ["its code is nested too deeply"]
+    assert (result.files, result.findings) == (1, [])
 
 
 def test_an_error_of_forbear_is_reported_and_the_rest_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

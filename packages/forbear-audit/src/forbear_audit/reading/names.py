@@ -80,10 +80,11 @@ class Names(Scopes):
 
     def pass_arguments(self, function: Function, call: ast.Call, caller: Self) -> dict[str, ast.expr]:
         """Return what a call in a module passes to the parameters of a function of this one."""
-        is_method = isinstance(self.parents.get(function), ast.ClassDef) and not any(
-            ast.unparse(decorator) == "staticmethod" for decorator in function.decorator_list
-        )
-        given = arguments(function, caller.whole(call), is_method=is_method)
+        kinds, whole = set(map(ast.unparse, function.decorator_list)), caller.whole(call)
+        is_method = isinstance(self.parents.get(function), ast.ClassDef) and "staticmethod" not in kinds
+        passes_self = isinstance(whole.func, ast.Attribute) and caller.is_class(whole.func.value)
+        shifts = is_method and ("classmethod" in kinds or not passes_self)  # `Api.send(api, url)` passes the first one
+        given = arguments(function, whole, is_method=shifts)
         home = caller.home_of(call)
         return {name: self.adopt(home, value) for name, value in given.items()}
 
@@ -219,6 +220,10 @@ class Names(Scopes):
     def value(self, expr: ast.expr | None) -> ast.expr | None:
         """Return the expression behind `expr`."""
         return expr
+
+    def is_class(self, expr: ast.expr) -> bool:
+        """Return whether an expression is a class of the package itself, and no object of it."""
+        return False
 
     def whole(self, call: ast.Call) -> ast.Call:
         """Return a call with all that it passes written out."""

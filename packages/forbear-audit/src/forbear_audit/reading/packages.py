@@ -77,6 +77,11 @@ _kept: dict[Path, tuple[object, int]] = {}
 """The modules that were followed last, with their sizes, the oldest first."""
 
 
+def forget() -> None:
+    """Forget all modules: an error may have left some of them half understood."""
+    _kept.clear()
+
+
 @lru_cache(1024)
 def _root(folder: Path) -> Path:
     """Return the folder that holds the outermost package of a folder."""

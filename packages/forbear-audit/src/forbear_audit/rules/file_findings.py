@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from forbear_audit.findings import Finding, Remark, Unread
-from forbear_audit.reading import sources
+from forbear_audit.reading import packages, sources
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import DECORATORS, IMPORTED_NAMES, MAY_HAVE_RETRIES
 from forbear_audit.rules.catalog import RULES
@@ -55,18 +55,23 @@ def read_texts(path: Path, texts: list[tuple[int, str]], counts: Counts) -> Read
     result = Reading(files=1)
     try:
         _read(path, texts, counts, result)
-    except RecursionError:
-        result.files = 0
-        result.unread.append(Unread(str(path), "its code is nested too deeply"))
-    except MemoryError:
-        result.files = 0
-        result.unread.append(Unread(str(path), "its code needs too much memory"))
     except Exception as error:  # one odd file must not end the audit of all others
-        reason = f"forbear could not analyse it, please report this: {type(error).__name__}: {error}"
-        if isinstance(error, ValueError) and "integer string conversion" in str(error):
-            reason = "it has a number with too many digits"
-        result.unread.append(Unread(str(path), reason))
+        packages.forget()
+        if isinstance(error, (RecursionError, MemoryError)):
+            result.files = 0
+        result.unread.append(Unread(str(path), _explain(error)))
     return result
+
+
+def _explain(error: Exception) -> str:
+    """Return why a file could not be read."""
+    if isinstance(error, RecursionError):
+        return "its code is nested too deeply"
+    if isinstance(error, MemoryError):
+        return "its code needs too much memory"
+    if isinstance(error, ValueError) and "integer string conversion" in str(error):
+        return "it has a number with too many digits"
+    return f"forbear could not analyse it, please report this: {type(error).__name__}: {error}"
 
 
 def _read(path: Path, texts: list[tuple[int, str]], counts: Counts, result: Reading) -> None:
