@@ -118,7 +118,9 @@ layers: $(DEV) ## import-linter: who may import whom
 # Their own tests only: what another layer's tests happen to run does not count as tested.
 .PHONY: coverage
 coverage: $(DEV) ## branch coverage of core and http by their own tests: 100 %
-	@$(BIN)/coverage run -m pytest --quiet packages/forbear/tests/core packages/forbear/tests/http packages/forbear/tests/text
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest --quiet -n 2 --dist loadfile packages/forbear/tests/core packages/forbear/tests/http packages/forbear/tests/text
+	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
 .PHONY: bench
@@ -245,5 +247,5 @@ lock: $(UV) ## bring requirements/*.txt up to date with requirements/*.in
 
 .PHONY: clean
 clean: ## remove .venv and everything generated
-	@rm -rf $(VENV) .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist packages/*/mutants packages/*/dist
+	@rm -rf $(VENV) .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist packages/*/mutants packages/*/dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
