@@ -5,6 +5,7 @@ by in six messages for each test as in the test.
 """
 
 import gc
+import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -174,6 +175,7 @@ def register(config: pytest.Config) -> None:
     if given is None:
         config.pluginmanager.register(Schedules())
         return
+    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)  # `make coverage` measures this process, not those that tests start
     if given["whole_files"]:
         config.pluginmanager.register(Files())
     if config.option.verbose <= 0 and not config.option.durations and not config.option.xmlpath:
