@@ -164,6 +164,43 @@ def _kept() -> dict[str, int]:
     return {name: sum(done for _, _, done in values[name]) for name in ("slices", "synced")}
 
 
+async def test_who_is_cancelled_during_a_sync_does_not_stop_the_event_loop(
+    cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk may take seconds to sync, and other transfers go on meanwhile."""
+    monkeypatch.setattr(sliced, "_SAVED_EVERY", MIB)
+    monkeypatch.setattr(sliced, "_SYNCED_AFTER", 0.0)
+    put(cloud, random_bytes(SIZE))
+    item = await looked_up(cloud)
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    began, ticked, in_time = threading.Event(), threading.Event(), list[bool]()
+    sync = os.fsync
+
+    def tick(left: int) -> None:
+        if left:
+            loop.call_soon(tick, left - 1)
+        else:
+            ticked.set()
+
+    def wait_for_ticks(descriptor: int) -> None:
+        if threading.current_thread() is not threading.main_thread() and not in_time:
+            began.set()
+            in_time.append(ticked.wait(5))
+        sync(descriptor)
+
+    def cancel_during_sync() -> None:
+        assert began.wait(5)
+        task.cancel()
+        loop.call_soon(tick, 1000)
+
+    monkeypatch.setattr(os, "fsync", wait_for_ticks)
+    with pytest.raises(asyncio.CancelledError):
+        await fetched(cloud, tmp_path / "file", item, slices=3, count=Count(6 * MIB, cancel_during_sync))
+    task.uncancel()
+    assert in_time == [True]
+
+
 @pytest.mark.parametrize("machine", ["the same", "another run of it"])
 async def test_what_is_noted_of_slices_is_on_disk(
     cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str

@@ -149,13 +149,14 @@ class Slices(AbstractContextManager["Slices", None]):
                 adding.cancel()
         except BaseExceptionGroup as failures:
             failure = _pick_failure(failures)
+        finally:
+            if self._syncing is not None:  # `__exit__` would wait for it, too, and stop the event loop meanwhile
+                await asyncio.wait({self._syncing})
         if failure is not None:
             if isinstance(failure, Gone | Unsliceable):
                 current_progress.get().moved(-self.position)
                 self.restart()
             raise failure
-        if self._syncing is not None:
-            await asyncio.wait({self._syncing})
 
     def restart(self) -> None:
         """Discard the bytes of all slices."""
