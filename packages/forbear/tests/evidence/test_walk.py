@@ -6,7 +6,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, ClassVar, NoReturn
 
 import httpx
@@ -18,7 +18,7 @@ from forbear.evidence import read
 from forbear.evidence.opening import was_opening
 from forbear.evidence.sent import Evidence
 from forbear.evidence.table import ATTRIBUTES
-from forbear.evidence.walk import MOST_ERRORS, MOST_FRAMES, is_bare
+from forbear.evidence.walk import MOST_ERRORS, MOST_FRAMES, MOST_READERS, is_bare
 from forbear_testkit.clients.wire import Answer, Wire
 
 
@@ -208,38 +208,35 @@ def test_recursion_that_shows_nothing() -> None:
     assert read(raised(lambda: _deep(sys.getrecursionlimit() * 2, lambda: None))) is None
 
 
-def test_e4_a_client_beyond_the_bound_cannot_be_read() -> None:
-    """A client whose frame is further out than the bound is a request that could not be read."""
-
-    def fail(request: httpx.Request) -> httpx.Response:
-        _deep(MOST_FRAMES + 10, lambda: int("x"))
-        raise AssertionError("it is deep enough to fail")
-
-    with httpx.Client(transport=httpx.MockTransport(fail)) as client:
-        evidence = read(raised(lambda: client.post("http://shop.example/")))
-    assert evidence is not None
-    assert all(sent.unread == "its traceback is too long" for sent in evidence.requests)
-
-
-@pytest.mark.parametrize("below", [0, MOST_FRAMES - 1, MOST_FRAMES])
-def test_e4_the_bound_is_exact(below: int) -> None:
-    """A client's frame is read if it is among the innermost frames of the bound, and not if it is one further out."""
+def _send_frames(count: int) -> list[FrameType]:
+    """Return frames of httpx that have sent a request each."""
 
     def fail(request: httpx.Request) -> httpx.Response:
         raise ValueError("no request on this error")
 
+    frames = list[FrameType]()
     with httpx.Client(transport=httpx.MockTransport(fail)) as client:
-        trace = raised(lambda: client.post("http://shop.example/")).__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_name != "_send_single_request":
-        trace = trace.tb_next
-    assert trace is not None
+        for number in range(count):
+            trace = raised(lambda number=number: client.post(f"http://shop.example/{number}")).__traceback__
+            while trace is not None and trace.tb_frame.f_code.co_name != "_send_single_request":
+                trace = trace.tb_next
+            assert trace is not None
+            frames.append(trace.tb_frame)
+    return frames
+
+
+@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.parametrize("below", [0, MOST_FRAMES - 1, MOST_FRAMES])
+def test_e4_the_bounds_are_exact(below: int, more: int) -> None:
+    """The first frames of clients are read, however far out they are; one more only among the innermost frames."""
     entries: TracebackType | None = None
-    for _ in range(below):
-        entries = TracebackType(entries, sys._getframe(), 0, 1)
-    error = ValueError("x").with_traceback(TracebackType(entries, trace.tb_frame, 0, 1))
-    evidence = read(error)
+    for frame in (*[sys._getframe()] * below, *_send_frames(MOST_READERS + more)):
+        entries = TracebackType(entries, frame, 0, 1)
+    evidence = read(ValueError("x").with_traceback(entries))
     assert evidence is not None
-    assert [sent.unread is None for sent in evidence.requests] == [below < MOST_FRAMES]
+    far = [sent.unread for sent in evidence.requests if sent.unread is not None]
+    assert far == ["its traceback is too long"] * (more if below == MOST_FRAMES else 0)
+    assert len(evidence.requests) == MOST_READERS + more
 
 
 def test_what_two_errors_share_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:

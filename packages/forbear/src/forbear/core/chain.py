@@ -95,14 +95,13 @@ def list_errors(error: BaseException, handled: BaseException | None, most: int) 
         if id(link) in found or not issubclass(type(link), BaseException) or (link is handled and found):
             continue
         found[id(link)] = link
-        arguments, kept = arguments_of(link), attributes_of(link)
+        arguments, kept, context, cause = arguments_of(link), attributes_of(link), context_of(link), cause_of(link)
         if len(arguments) > 1 or (arguments and type(arguments[0]) is not str):
             waiting += arguments[:MOST]  # the likeliest comes last
         if kept and not _WRAPPED.isdisjoint(kept):
             waiting += [kept[name] for name in _IN_ORDER if name in kept]
         if issubclass(type(link), BaseExceptionGroup):  # isinstance would look up `__class__`
             waiting += members_of(link)[:MOST]
-        context, cause = context_of(link), cause_of(link)
         if context is not None and context is not cause:
             waiting.append(context)
         if cause is not None:

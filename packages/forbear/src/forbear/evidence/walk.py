@@ -25,6 +25,8 @@ _TEXTS = frozenset((str, int))
 
 MOST_ERRORS = 50
 MOST_FRAMES = 200
+MOST_READERS = 10
+"""The frames of clients that are read in one traceback, however far out they are."""
 
 
 def is_bare(error: BaseException) -> bool:
@@ -66,8 +68,9 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
     """Return the requests that an error shows, None if it shows none.
 
     All errors of its chain count: causes, contexts (also suppressed ones), members of groups and what libraries wrap,
-    up to `handled`, the exception that was being handled when the work began. Of each traceback the innermost 200
-    frames are read. What lies beyond a bound, and what a reader fails on, is a request that could not be read.
+    up to `handled`, the exception that was being handled when the work began. Of each traceback the first 10 frames of
+    clients are read, and all among its innermost 200. What lies beyond a bound, and what a reader fails on, is a
+    request that could not be read.
     """
     look: Look | None = None
     errors = list_errors(error, handled, MOST_ERRORS + 1)
@@ -97,53 +100,51 @@ def _read_frames(trace: "TracebackType", look: Look, top: "TracebackType | None"
 
     A frame that stands there twice, because it raised an error again, is read once.
     """
-    functions, entries, links = FRAMES, look.entries, look.links
+    functions, entries = FRAMES, look.entries
     look.current, look.top = None, top
     frames = set[int]()
-    edge = _find_edge(trace)
-    is_beyond = edge is not trace
     entry: TracebackType | None = trace
     while entry is not None:
-        if is_beyond:
-            is_beyond = entry is not edge
-        frame = entry.tb_frame
-        function = frame.f_code.co_name
-        if function in functions:
-            name = functions[function].get(frame.f_globals.get("__name__", ""))
+        if entry.tb_frame.f_code.co_name in functions:
+            frame = entry.tb_frame
+            name = functions[frame.f_code.co_name].get(frame.f_globals.get("__name__", ""))
             if name is not None:
                 if id(entry) in entries:
                     break  # it was read with another error, and so was all that follows
                 entries.add(id(entry))
-                key = id(frame)
-                if key not in frames:
-                    frames.add(key)
-                    if look.current is None:
-                        look.current = links.get(key)
-                    try:
-                        if is_beyond:
-                            look.add(key, Sent(client_of(frame), "", "", unread="its traceback is too long"))
-                        else:
-                            reader(name)(look, entry, look.names(entry))
-                    except Exception as broken:
-                        unread = f"{type(broken).__name__} in its reader"
-                        look.add(key, Sent(client_of(frame), "", "", unread=unread))
-                    if look.current is not None and key not in links:
-                        links[key] = look.current
+                if id(frame) not in frames:
+                    frames.add(id(frame))
+                    _read_frame(entry, look, name, is_far=len(frames) > MOST_READERS and _is_far(entry))
         entry = entry.tb_next
     look.serves, look.service = False, None
 
 
-def _find_edge(trace: "TracebackType") -> "TracebackType":
-    """Return the first of the innermost entries that are read, `trace` itself if there are few."""
-    edge: TracebackType = trace
+def _read_frame(entry: "TracebackType", look: Look, name: str, *, is_far: bool) -> None:
+    """Let the reader called `name` read a frame. What it fails on, or is too far out, could not be read."""
+    key = id(entry.tb_frame)
+    if look.current is None:
+        look.current = look.links.get(key)
+    try:
+        if is_far:
+            unread = "its traceback is too long"
+            look.add(key, Sent(client_of(entry.tb_frame), "", "", unread=unread))
+        else:
+            reader(name)(look, entry, look.names(entry))
+    except Exception as broken:
+        unread = f"{type(broken).__name__} in its reader"
+        look.add(key, Sent(client_of(entry.tb_frame), "", "", unread=unread))
+    if look.current is not None and key not in look.links:
+        look.links[key] = look.current
+
+
+def _is_far(trace: "TracebackType") -> bool:
+    """Return whether an entry is not among the innermost ones that are read."""
     entry: TracebackType | None = trace
     for _ in range(MOST_FRAMES):
         if entry is None:
-            return trace
+            return False
         entry = entry.tb_next
-    while entry is not None and edge.tb_next is not None:
-        edge, entry = edge.tb_next, entry.tb_next
-    return edge
+    return entry is not None
 
 
 def _read_attributes(error: BaseException, kept: "dict[str, object]", look: Look | None) -> Look | None:
