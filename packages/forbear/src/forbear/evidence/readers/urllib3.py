@@ -19,7 +19,8 @@ def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") ->
         return
     history = get_own(names.get("retries"), "history") or ()
     following, here = trace.tb_next, trace.tb_frame
-    while following is not None and (following.tb_frame.f_code is not here.f_code or following.tb_frame is here):
+    code = here.f_code
+    while following is not None and (following.tb_frame.f_code is not code or following.tb_frame is here):
         following = following.tb_next
     nested = following is not None
     unsent = False if nested or history else was_opening(trace)
