@@ -12,7 +12,7 @@ import urllib3
 import forbear
 from benchmarks.measure import Effort, Sampler, race, repeated
 from benchmarks.table import Table, Target
-from forbear.judges.functions import find, judge
+from forbear.judges.functions import find, is_bare, judge
 from forbear.run.judge_slot import RunContext
 from forbear.run.runtime import current_runtime
 from forbear.run.state import Run
@@ -37,7 +37,7 @@ def evidence(effort: Effort) -> Table:
 
 def _judge(error: Exception, context: RunContext) -> None:
     """Find what an error shows and judge it, as a run does after a failure."""
-    found = find(error, None)
+    found = None if is_bare(error) else find(error, None)
     if found is not None:
         judge(found, error, context)
 

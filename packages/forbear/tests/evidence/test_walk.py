@@ -6,6 +6,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from types import FrameType, TracebackType
 from typing import Any, ClassVar, NoReturn
 
@@ -217,7 +218,7 @@ def _send_frames(count: int) -> list[FrameType]:
     frames = list[FrameType]()
     with httpx.Client(transport=httpx.MockTransport(fail)) as client:
         for number in range(count):
-            trace = raised(lambda number=number: client.post(f"http://shop.example/{number}")).__traceback__
+            trace = raised(partial(client.post, f"http://shop.example/{number}")).__traceback__
             while trace is not None and trace.tb_frame.f_code.co_name != "_send_single_request":
                 trace = trace.tb_next
             assert trace is not None

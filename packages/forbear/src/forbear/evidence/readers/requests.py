@@ -62,9 +62,10 @@ def _headers_of(headers: object) -> "dict[str, str]":
     kept: Any = get_own(headers, "_store")
     if type(kept) not in _MAPPINGS or len(kept) > MOST_HEADERS:
         return headers_of(headers)
-    found: dict[str, str] = {key: value for key, (_, value) in dict.items(kept)}  # those of OrderedDict are slow
+    found = {key: value for key, (_, value) in _items(kept)}
     return found if {*map(type, found), *map(type, found.values())} <= _TEXT else headers_of([*kept.values()])
 
 
+_items = dict[str, "tuple[object, str]"].items  # those of OrderedDict are slow
 _MAPPINGS = (OrderedDict, dict)
 _TEXT = frozenset({str})
