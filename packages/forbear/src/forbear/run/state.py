@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
-_OWN = TryAgain, AttemptTimeout
+_OWN = TryAgain, AttemptTimeout  # errors whose verdict is not the policy's
 
 
 class Run(RunRecord):
