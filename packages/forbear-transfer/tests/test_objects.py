@@ -1,5 +1,7 @@
 """Addresses in the cloud: what is one, and how it goes over the wire."""
 
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +61,12 @@ def test_an_address_comes_back_as_it_was(name: str, generation: int | None) -> N
 def test_the_path_keeps_every_character(name: str, path: str) -> None:
     """Names are percent-encoded in whole, slashes too."""
     assert Url("bkt", name).path == f"/storage/v1/b/bkt/o/{path}"
+
+
+@given(st.text(st.characters(codec="utf-8")) | st.text("aZ09_.~/-%"))
+def test_a_path_is_quoted_as_python_quotes(name: str) -> None:
+    """A name of plain characters takes a shorter way to the same path."""
+    assert Url("bkt", name).path == f"/storage/v1/b/bkt/o/{quote(name, safe='')}"
 
 
 def test_uploads_go_to_their_own_path() -> None:

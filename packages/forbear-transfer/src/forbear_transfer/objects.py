@@ -19,6 +19,7 @@ _LONGEST_NAME = 1024
 _SPECIAL = re.compile(r"[*?\[]|#(?=[0-9]+\Z)")
 _ESCAPED = re.compile(r"\[([*?\[#])\]")
 _PLAIN = re.compile(r"[\w@%+=:,./-][\w@%+=:,./#-]*", re.ASCII)
+_UNRESERVED = re.compile(r"[A-Za-z0-9_.~/-]*")
 _OTHER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://).*", re.DOTALL)
 
 FIELDS = (
@@ -168,6 +169,8 @@ def _quote_bucket(name: str) -> str:
 
 def quoted(text: str) -> str:
     """Return text percent-encoded for a URL, slashes included; UnsafeName for text that is not Unicode."""
+    if _UNRESERVED.fullmatch(text):  # as most names are; `quote` looks at each character
+        return text.replace("/", "%2F")
     try:
         return quote(text, safe="")
     except UnicodeEncodeError as error:

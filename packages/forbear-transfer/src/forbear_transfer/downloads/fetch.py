@@ -194,25 +194,21 @@ class Fetch:
                 raise WrongResponse(f"{self._operation}: the response goes on after byte {stop}, where it should end")
             return data[: stop - sink.position]
 
-        def advance(count: int) -> bool:
-            moved(count)
-            return whole or sink.position < stop
-
         if isinstance(sink, FileSink):
             write = sink.write
 
             def take(data: bytes) -> bool:
                 data = cut(data)
                 write(data)
-                return advance(len(data))
+                moved(len(data))
+                return whole or sink.position < stop
 
             await response.pour(take)
             return
-        while data := await response.readany():
+        while (whole or sink.position < stop) and (data := await response.readany()):
             data = cut(data)
             await sink.write(data)
-            if not advance(len(data)):
-                return
+            moved(len(data))
 
     def _prepare(self, sink: Sink, body: BodyDescription) -> None:
         """Restart a sink for a whole object if `body` is decoded or does not continue at the sink's position.

@@ -169,9 +169,9 @@ class Storage:
 
     def url(self, path: str, query: Mapping[str, str | int | None] | None = None) -> str:
         """Return the URL of a request: `path` is percent-encoded already; parameters that are None are left out."""
-        parameters = (*(query or {}).items(), *self._project.items())
-        known = (each for each in parameters if each[1] is not None)
-        text = "&".join([f"{name}={value if isinstance(value, int) else _quote(str(value))}" for name, value in known])
+        asked = {**(query or {}), **self._project}.items()
+        known = [f"{name}={it if isinstance(it, int) else _quote(str(it))}" for name, it in asked if it is not None]
+        text = "&".join(known)
         return f"{self.endpoint}{path}?{text}" if text else f"{self.endpoint}{path}"
 
     def is_trusted(self, url: str) -> bool:

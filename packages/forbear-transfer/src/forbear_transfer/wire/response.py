@@ -155,15 +155,10 @@ class Response(AbstractAsyncContextManager["Response", None]):
         It raises what `readany` and `take` raise. The connection calls `take` itself: to wake this task for each piece
         would add a sixth to the time of a fast download.
         """
-        context = copy_context()
-
-        def take_in_context(data: bytes) -> bool:
-            return context.run(take, data)
-
         while (data := await self.readany()) and take(data):
             if self._chunks or self.ended or self._error is not None or self._connection.is_paced:
                 continue
-            self._take = take_in_context
+            self._take = _keep_context(take)
             try:
                 if not await self._wait():
                     return
@@ -214,6 +209,11 @@ class Response(AbstractAsyncContextManager["Response", None]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _keep_context(take: Callable[[bytes], bool]) -> Callable[[bytes], bool]:
+    run = copy_context().run
+    return lambda data: run(take, data)
 
 
 class WireError(TransferError):
