@@ -8,10 +8,9 @@ import binascii
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict
 
-from forbear.adapters import HiddenText
+from forbear.adapters import HiddenText, dataclass, replace
 from forbear_transfer.errors import NoEncryptionKey, StrPath, TransferError, unreadable
 from forbear_transfer.metadata import MetadataOptions
 from forbear_transfer.objects import Object

@@ -3,11 +3,10 @@
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
-from forbear.adapters import current_runtime
+from forbear.adapters import current_runtime, replace
 from forbear_transfer.errors import StrPath
 from forbear_transfer.items import Item, Summary
 from forbear_transfer.metadata import with_keywords

@@ -1,9 +1,9 @@
 """Items, each of which is one thing to do, and their outcomes. They can be sent to other processes."""
 
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Self
 
+from forbear.adapters import dataclass, field, replace
 from forbear.events import Report
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION, ObjectEncryption
 from forbear_transfer.errors import describe, hint_of

@@ -1,10 +1,10 @@
 """The metadata that uploads and copies give to new objects: content type, caching, storage class and custom keys."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
 from inspect import Parameter, signature
 from typing import Any, Self, TypedDict, TypeVar
 
+from forbear.adapters import dataclass, field
 from forbear_transfer.objects import MTIME, Object
 
 _OF_API = {
@@ -55,7 +55,7 @@ class ObjectMetadata:
         ValueError for an empty text, a text with control characters, and a reserved key of `metadata`. TypeError for
         anything but texts.
         """
-        chosen = {each.name: options.get(each.name) for each in fields(cls)}
+        chosen = {name: options.get(name) for name in cls.__annotations__}
         custom: Mapping[Any, Any] = chosen.pop("metadata") or {}
         for name, value in chosen.items():
             if value is not None:
@@ -71,7 +71,7 @@ class ObjectMetadata:
 
     def __bool__(self) -> bool:
         """Return whether anything is set."""
-        return any(getattr(self, each.name) for each in fields(self))
+        return any(getattr(self, name) for name in self.__slots__)
 
     def options(self) -> MetadataOptions:
         """Return the metadata as keyword options, for functions that take them."""

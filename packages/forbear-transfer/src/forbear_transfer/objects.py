@@ -3,13 +3,12 @@
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Self
 from urllib.parse import quote
 
-from forbear.adapters import error_text
+from forbear.adapters import dataclass, error_text, field
 from forbear_transfer.errors import UnsafeName, WrongResponse
 
 SCHEME = "gs://"

@@ -5,8 +5,8 @@ import warnings
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 
+from forbear.adapters import dataclass
 from forbear.events import Event, Failed, Scheduled
 from forbear_transfer.errors import is_out_of_files
 from forbear_transfer.items import Item, Outcome

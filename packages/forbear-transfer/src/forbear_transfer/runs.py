@@ -4,9 +4,9 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
+from forbear.adapters import dataclass
 from forbear_transfer.errors import StrPath, TargetChanged, TransferError
 from forbear_transfer.items import Action, Item, Outcome, Status, Summary
 from forbear_transfer.objects import Url
@@ -34,7 +34,7 @@ class RunSettings:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
         """Return the settings in keyword options, and leave out other options; ValueError if they make no sense."""
-        run = cls(**{name: options[name] for name in cls.__dataclass_fields__ if name in options})
+        run = cls(**{name: options[name] for name in cls.__annotations__ if name in options})
         if run.parallel is not None and run.parallel < 1:
             raise ValueError(f"`parallel` must be at least 1, got {run.parallel}")
         return run

@@ -27,7 +27,8 @@ loaded when it is first used. docs/http.md has the steps for an adapter, and exa
 - **Redaction.** `redact` hides secrets by their shape, `redact_address` those of an address, and `conceal` makes one
   without a shape known. `HiddenText` and `HiddenBytes` do not show themselves in tracebacks. `printable` escapes
   control characters.
-- **Records and arguments.** `Record` is the base of frozen values, and `field_names` lists their fields.
+- **Records and arguments.** `Record` is the base of frozen values, and `field_names` lists their fields. `dataclass`,
+  `field` and `replace` are those of the standard library for a program that starts quickly.
   `check_at_least`, `check_positive_seconds`, `is_mapping`, `is_list`, `shown_value` and `parse_duration` check what
   users pass. `find_policy` (or `AmbiguousPolicyName`) and `policy_names` know policies by name. `lazy_exports` makes a
   package load its names when they are first used.
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from forbear.core.check import is_list, is_mapping
     from forbear.core.check import positive_seconds as check_positive_seconds
     from forbear.core.check import shown as shown_value
+    from forbear.core.dataclass import dataclass, field, replace
     from forbear.core.protocols import BudgetRule
     from forbear.core.record import Record, field_names
     from forbear.core.report import ATTRIBUTE as REPORT_ATTRIBUTE
@@ -162,11 +164,13 @@ __all__ = [
     "conceal",
     "count_success",
     "current_runtime",
+    "dataclass",
     "describe_command",
     "drive",
     "error_chain",
     "error_text",
     "explain_request",
+    "field",
     "field_names",
     "find_policy",
     "find_wait",
@@ -186,6 +190,7 @@ __all__ = [
     "redact",
     "redact_address",
     "refuse_for_clients",
+    "replace",
     "request_ids",
     "retries_are_off",
     "runtime_context",
@@ -209,6 +214,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
         "core.check": (
             "check_at_least=at_least check_positive_seconds=positive_seconds is_list is_mapping shown_value=shown"
         ),
+        "core.dataclass": "dataclass field replace",
         "core.protocols": "BudgetRule",
         "core.record": "Record field_names",
         "core.report": "REPORT_ATTRIBUTE=ATTRIBUTE attach_report=attach error_text=text_of",

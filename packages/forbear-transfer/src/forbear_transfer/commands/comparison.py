@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+from forbear.adapters import dataclass
 from forbear_transfer.encryption import EncryptionKey, Keys, check_keys
 from forbear_transfer.errors import StrPath, TransferError
 from forbear_transfer.objects import Object, Url, check_scheme, is_cloud

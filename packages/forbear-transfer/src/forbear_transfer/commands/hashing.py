@@ -4,8 +4,8 @@ import base64
 import hashlib
 import os
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 
+from forbear.adapters import dataclass
 from forbear_transfer.checksum import Crc32c
 from forbear_transfer.commands.selection import check_addresses, objects_at
 from forbear_transfer.encryption import EncryptionKey, Keys, check_keys

@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 
+from forbear.adapters import dataclass
 from forbear_transfer.commands.selection import check_addresses
 from forbear_transfer.errors import TransferError
 from forbear_transfer.objects import Object, Url

@@ -1,10 +1,9 @@
 """`stat`: all that the service says of objects."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
-from forbear.adapters import error_text
+from forbear.adapters import dataclass, error_text
 from forbear_transfer.commands.selection import check_addresses, objects_at
 from forbear_transfer.encryption import Keys, check_keys, matching
 from forbear_transfer.errors import HttpError, TransferError, WrongResponse

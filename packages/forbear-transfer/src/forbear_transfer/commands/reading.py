@@ -6,10 +6,10 @@ a range the service states no checksum, so only its length is verified.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, Self
 
+from forbear.adapters import dataclass
 from forbear_transfer.commands.selection import check_addresses, objects_at
 from forbear_transfer.downloads.download import download
 from forbear_transfer.downloads.fetch import Fetch, Gone, Unsliceable

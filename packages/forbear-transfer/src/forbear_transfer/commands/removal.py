@@ -1,9 +1,9 @@
 """`rm`: delete the objects that addresses name, each in exactly the version that was listed."""
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
 from typing import TypedDict, Unpack
 
+from forbear.adapters import replace
 from forbear_transfer.commands.selection import check_addresses, select
 from forbear_transfer.errors import TransferError
 from forbear_transfer.items import Action, Item, Summary

@@ -1,8 +1,8 @@
 """The objects that addresses such as gs://bucket/name, gs://bucket/*.gz or gs://bucket/folder/ name."""
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
 
+from forbear.adapters import replace
 from forbear_transfer.errors import TransferError, describe, hint_of
 from forbear_transfer.objects import Object, Url, is_cloud
 from forbear_transfer.plans.cp import LISTING_FAILURES

@@ -4,9 +4,8 @@ Functions without I/O. `describe_body` raises WrongResponse for a response whose
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from forbear.adapters import parse_content_range, parse_size
+from forbear.adapters import dataclass, parse_content_range, parse_size
 from forbear_transfer.downloads.sinks import GZIP_MAGIC
 from forbear_transfer.errors import WrongResponse
 from forbear_transfer.objects import MTIME, Object, Url

@@ -4,10 +4,10 @@ import asyncio
 import io
 import os
 from contextlib import closing, nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import BinaryIO
 
+from forbear.adapters import replace
 from forbear.verdicts import TRANSIENT
 from forbear_transfer.downloads.description import GZIP, Contradiction, is_unlabelled, object_from
 from forbear_transfer.downloads.fetch import FAILURES, Fetch, Gone

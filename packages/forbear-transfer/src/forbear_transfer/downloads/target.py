@@ -13,11 +13,11 @@ import stat
 import sys
 import time
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from types import TracebackType
 from typing import BinaryIO, Self
 
+from forbear.adapters import dataclass
 from forbear_transfer.downloads.description import GZIP
 from forbear_transfer.downloads.sinks import decode_file
 from forbear_transfer.errors import StrPath, TargetExists, TransferError, unwritable

@@ -155,7 +155,7 @@ def prepare_rsync_plan(
 
     source, target = os.fspath(source), os.fspath(target)
     each, names = _parse_common("rsync", RsyncOptions, options)
-    rules = RsyncRules(**{name: options[name] for name in RsyncRules.__dataclass_fields__ if name in options})
+    rules = RsyncRules(**{name: options[name] for name in RsyncRules.__annotations__ if name in options})
     if not source or not target:
         raise ValueError("`source` and `target` must each name a folder, got nothing; for this folder write .")
     check_scheme("source", source)

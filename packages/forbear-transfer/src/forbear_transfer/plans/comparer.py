@@ -8,8 +8,8 @@ CRC32C the service does not state, because its customer-supplied key was not nam
 """
 
 import asyncio
-from dataclasses import dataclass, replace
 
+from forbear.adapters import dataclass, replace
 from forbear_transfer.errors import TransferError
 from forbear_transfer.items import Action, Item, ItemOptions
 from forbear_transfer.objects import Object, Url

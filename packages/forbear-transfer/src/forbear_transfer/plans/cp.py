@@ -11,9 +11,9 @@ import hashlib
 import os
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import IO, Self
 
+from forbear.adapters import dataclass, replace
 from forbear_transfer.errors import StrPath, TransferError, describe, hint_of
 from forbear_transfer.items import STREAM, Action, Item, ItemOptions
 from forbear_transfer.objects import Object, Url, is_cloud

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
+
+from forbear.adapters import dataclass
 
 _Texts = str | Sequence[str] | None
 

@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import AsyncGenerator, Iterator
-from dataclasses import dataclass, replace
 
+from forbear.adapters import dataclass, replace
 from forbear_transfer.errors import HttpError, TransferError, why_not
 from forbear_transfer.objects import Object, Url
 from forbear_transfer.plans.links import FOLLOW, LEFT_OUT, Links

@@ -8,10 +8,10 @@ import pickle
 import tempfile
 from array import array
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
+from forbear.adapters import replace
 from forbear_transfer.errors import TransferError
 from forbear_transfer.items import Action, Item
 from forbear_transfer.objects import Url

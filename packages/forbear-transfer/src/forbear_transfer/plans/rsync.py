@@ -7,9 +7,9 @@ import asyncio
 import os
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from dataclasses import replace
 from typing import TypeVar
 
+from forbear.adapters import replace
 from forbear_transfer.errors import StrPath, TransferError
 from forbear_transfer.files import FileIdentity
 from forbear_transfer.items import Action, Item, ItemOptions

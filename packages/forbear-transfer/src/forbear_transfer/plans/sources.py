@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from forbear.adapters import dataclass
 from forbear_transfer.errors import TransferError
 from forbear_transfer.objects import Url, is_cloud, unescape
 from forbear_transfer.plans.wildcards import is_wild

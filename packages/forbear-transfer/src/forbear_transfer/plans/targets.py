@@ -9,9 +9,9 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import islice
 
+from forbear.adapters import dataclass, replace
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION, ObjectEncryption
 from forbear_transfer.errors import TransferError, UnsafeName
 from forbear_transfer.items import Action, Item

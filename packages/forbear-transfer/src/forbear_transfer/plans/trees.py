@@ -9,11 +9,11 @@ import os
 import stat
 from collections.abc import AsyncGenerator, Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TypeVar
 
+from forbear.adapters import dataclass
 from forbear_transfer.downloads.target import is_part
 from forbear_transfer.files import FileIdentity, identify
 from forbear_transfer.plans.links import FOLLOW, LEFT_OUT, Links

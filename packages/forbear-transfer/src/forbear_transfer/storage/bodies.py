@@ -3,10 +3,10 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, cast
 
 from forbear import Policy
+from forbear.adapters import dataclass
 from forbear_transfer.errors import HttpError, Stalled, WrongResponse
 from forbear_transfer.wire.response import Response, WireError
 

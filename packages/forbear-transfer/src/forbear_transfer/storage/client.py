@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
 from types import TracebackType
 from typing import Self
 from urllib.parse import urljoin
 
 from forbear import Policy
-from forbear.adapters import HiddenText, HttpOptions, Request, attach_report
+from forbear.adapters import HiddenText, HttpOptions, Request, attach_report, dataclass, field
 from forbear.services import cloud_storage
 from forbear.verdicts import Verdict
 from forbear_transfer.encryption import EncryptionKey, matching
@@ -301,7 +300,7 @@ class Settings:
 
     def storage(self) -> Storage:
         """Return a new Storage, which must be entered."""
-        return Storage(**{each.name: getattr(self, each.name) for each in fields(self)})
+        return Storage(**{name: getattr(self, name) for name in self.__slots__})
 
 
 @lru_cache(maxsize=1024)

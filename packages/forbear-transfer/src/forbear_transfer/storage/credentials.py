@@ -6,12 +6,11 @@ import stat
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from forbear import Policy, report
-from forbear.adapters import HiddenText, attach_report
+from forbear.adapters import HiddenText, attach_report, dataclass
 from forbear_transfer.errors import NoCredentials
 from forbear_transfer.storage.bodies import ANSWER, seconds_of
 from forbear_transfer.storage.endpoint import is_loopback

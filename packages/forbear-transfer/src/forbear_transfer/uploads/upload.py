@@ -7,10 +7,10 @@ that another process can continue.
 import json
 import os
 from collections.abc import AsyncIterable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO, Unpack
 
+from forbear.adapters import replace
 from forbear_transfer.encryption import NewObjectOptions, ObjectEncryption
 from forbear_transfer.errors import HttpError, Stalled, StrPath, maybe_done
 from forbear_transfer.files import PIECE

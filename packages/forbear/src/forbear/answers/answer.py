@@ -1,9 +1,9 @@
 """`Answer`: may one request, call or command be repeated, and why; and what follows each kind of failure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from forbear.answers import tables
+from forbear.core.dataclass import dataclass, field
 from forbear.core.decide import Reason, Wait, decide
 from forbear.core.service import Judgement, TableEntry
 from forbear.core.verdict import Kind, Safety, Verdict
@@ -13,7 +13,7 @@ NOT_SENT = "connection refused, DNS or TLS failure"
 LOST = "reset or timeout after sending"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FailureOutcome:
     """One kind of failure, its HTTP status if any, whether it is retried, and why. Example: see `Answer`."""
 
@@ -23,7 +23,7 @@ class FailureOutcome:
     why: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """May one request, call or command be repeated, and why.
 

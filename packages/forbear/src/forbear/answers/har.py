@@ -6,7 +6,6 @@ The file may contain anything; parts of the wrong type are errors or count as mi
 import base64
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from forbear.answers import NoAnswer, http
@@ -14,6 +13,7 @@ from forbear.answers.answer import reason
 from forbear.answers.draft import Draft
 from forbear.answers.profile import ProfileChoice
 from forbear.core.check import is_list, is_mapping
+from forbear.core.dataclass import dataclass
 from forbear.core.service import Judgement
 from forbear.core.verdict import Effect, Verdict
 from forbear.http.request import Request
@@ -21,7 +21,7 @@ from forbear.http.request import Request
 _CURE = "save it again, as HAR with content"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RecordedRequest:
     """Entry `number` (from 1) of a file: the request and its response; `status` is None without one."""
 
@@ -117,7 +117,7 @@ GROUPS = {
 """The groups of requests, worst first, each with a description."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class JudgedRequest:
     """A recorded request with its judgement, and the verdict on its response: None for a success or no response."""
 

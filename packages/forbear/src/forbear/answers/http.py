@@ -5,7 +5,6 @@ A test compares the outcomes with those of `forbear.exchange.http`, which adapte
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outco
 from forbear.answers.grpc import find_rule
 from forbear.answers.profile import ProfileChoice
 from forbear.apis import find_api
+from forbear.core.dataclass import dataclass, replace
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.http import ranges
@@ -44,7 +44,7 @@ _BY_KEY = "the API drops duplicates by the key"
 _CONFLICTS = ("ABORTED", "ALREADY_EXISTS")  # what the body of a 409 may say
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Overrides:
     """The options of a user that change an answer: what they vouch for, and limits and waits.
 

@@ -3,9 +3,8 @@
 `forbear.services.policies` says which names there are.
 """
 
-from dataclasses import dataclass
-
 from forbear.answers import NoAnswer
+from forbear.core.dataclass import dataclass
 from forbear.core.presets import PRESETS
 from forbear.policy import Policy
 from forbear.services import registry

@@ -2,9 +2,9 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
+from forbear.core.dataclass import dataclass
 from forbear.core.verdict import Kind
 from forbear.export.outline import Outline
 from forbear.policy import Policy

@@ -1,10 +1,10 @@
 """The waits of a policy as other systems express them: steps that grow by a factor up to a maximum, and jitter."""
 
-from dataclasses import dataclass
 from math import floor
 from typing import TYPE_CHECKING, Literal
 
 from forbear.core.backoff import Constant, Exponential, Sequence
+from forbear.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence as Many

@@ -14,10 +14,10 @@ only in a form that the server must understand and enforce: 0 counts, an empty t
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from xml.parsers import expat
 
+from forbear.core.dataclass import dataclass
 from forbear.grpc.call import field
 from forbear.http import preconditions
 from forbear.http.preconditions import MAX_BODY

@@ -18,10 +18,10 @@ path, RPC, command). An empty cell means "none"; in `documented` it means that t
 
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from forbear.core.dataclass import dataclass, field
 from forbear.core.service import TableEntry
 from forbear.core.verdict import Safety
 from forbear.tables.conditions import Alternatives, compile_fields, compile_http, parse

@@ -4,12 +4,11 @@ import os
 import re
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO
 
-from forbear.adapters import CurlLine
+from forbear.adapters import CurlLine, dataclass
 from forbear.cli.kit.output import BadInput
 from forbear.cli.kit.values import MAX_BODY, file_content
 
@@ -24,7 +23,7 @@ _CHUNK = 64 * 1024
 _PART_OPTION = re.compile(r";\s*(type|filename|headers|encoder)=")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RequestContent:
     """A body that can be sent any number of times: `data` in memory, else an open `file`, else the parts of a `form`.
 

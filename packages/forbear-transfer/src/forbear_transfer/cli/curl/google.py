@@ -3,10 +3,10 @@
 import asyncio
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from forbear import Policy
+from forbear.adapters import dataclass
 from forbear.cli.kit.output import BadInput, Problem
 from forbear_transfer.cli.curl.hop import Hop
 from forbear_transfer.cli.curl.settings import CurlSettings
@@ -16,7 +16,7 @@ _DOMAIN = ".googleapis.com"
 _LOG_IN = "log in with `gcloud auth application-default login`, or name a key file with --credentials"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class GoogleOptions:
     """The options for Google credentials: application default ones, a key file, a service account to act as."""
 

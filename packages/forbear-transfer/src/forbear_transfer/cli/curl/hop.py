@@ -2,14 +2,13 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import httpx
 
-from forbear.adapters import CurlLine, Request
+from forbear.adapters import CurlLine, Request, dataclass, replace
 from forbear.cli.kit.output import BadInput
 from forbear_transfer.cli.curl.content import RequestContent
 from forbear_transfer.cli.curl.settings import CurlSettings
@@ -26,7 +25,7 @@ class BadRedirect(Exception):
     """A redirect that cannot be followed; the text says why."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Hop:
     """A request to send: method, URL, headers by lower-case names, and body.
 

@@ -2,17 +2,16 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import click
 
-from forbear.adapters import Judgement, hide_in_path, suggested_patterns
+from forbear.adapters import Judgement, dataclass, hide_in_path, suggested_patterns
 from forbear.cli.kit.output import EventPrinter, advise
 from forbear.events import Attempt, Event, GaveUp, Reason, Recovered, Report, Scheduled
 from forbear_transfer.cli.curl.hop import Hop
 
 
-@dataclass
+@dataclass(slots=True)
 class HopReport:
     """The report on one request of a run; it is the listener of the request's events.
 

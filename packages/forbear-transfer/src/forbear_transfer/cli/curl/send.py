@@ -5,7 +5,6 @@ import sys
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
 from types import FrameType
 
 import click
@@ -19,7 +18,9 @@ from forbear.adapters import (
     Request,
     Vouch,
     current_runtime,
+    dataclass,
     explain_request,
+    field,
     policy_for_request,
     redact,
     vouched,
@@ -43,7 +44,7 @@ from forbear_transfer.cli.curl.report import HopReport, print_json
 from forbear_transfer.cli.curl.settings import CurlSettings
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Rules:
     """The options of forbear for a run: service, profile, limits and backoff, and what the user vouches for.
 

@@ -5,10 +5,9 @@ An option that is neither followed nor harmless is an error. It is never ignored
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NoReturn
 
-from forbear.adapters import CurlLine
+from forbear.adapters import CurlLine, dataclass, field
 from forbear.cli.kit.output import BadInput
 
 CONNECT_TIMEOUT = 30.0
@@ -66,7 +65,7 @@ _GLOB = re.compile(r"\{[^{}]*\}|\[(?:\d+-\d+|[A-Za-z]-[A-Za-z])(?::\d+)?\]")
 _ADDRESS = re.compile(r"\[?(?P<host>[^\[\]]*)\]?")
 
 
-@dataclass
+@dataclass(slots=True)
 class CurlSettings:
     """The settings of one curl line. `flags` has its flags, and `values` the last value of each option with one.
 

@@ -3,8 +3,8 @@
 import re
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from forbear.adapters import dataclass
 from forbear.events import Scheduled
 from forbear_transfer.items import Item, Outcome, Status
 from forbear_transfer.progress import Finished, Moved, Planned, Retried, Sized, Started, TransferEvent, Warned

@@ -1,9 +1,9 @@
 """Forecast the retries of a policy: the range of each wait, and where the run ends, as figures and in words."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from forbear.core.backoff import Constant, Exponential
+from forbear.core.dataclass import dataclass
 from forbear.core.decide import Limits, Stop, decide
 from forbear.core.verdict import TRANSIENT
 from forbear.text.duration import show
@@ -16,7 +16,7 @@ MOST = 1000
 """The maximum number of retries in a forecast: a run whose waits may all be zero has no end."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ForecastRetry:
     """Retry `number` (from 1), the ranges of its wait and of all up to it in seconds, and whether it is certain."""
 
@@ -26,7 +26,7 @@ class ForecastRetry:
     certain: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class End:
     """The end of a run: the number of retries (None if there are more than MOST), and the reason."""
 
@@ -34,7 +34,7 @@ class End:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Forecast:
     """The retries, and the ends of three runs: with the longest waits (`earliest`), medium, and the shortest."""
 

@@ -5,7 +5,6 @@
 
 import signal
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from forbear.cli.kit.output import EventPrinter, report
 from forbear.cli.run.child import CANNOT_RUN, NOT_FOUND, Child, ChildResult
 from forbear.cli.run.signals import PASSED_ON, Signals
 from forbear.cli.run.streams import DirectOutput, DirectStdin, Matches, RecordedStdin, WatchedOutput, open_stdin
+from forbear.core.dataclass import dataclass
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear.run.runtime import AttemptTimeout, Runtime, current
@@ -34,7 +34,7 @@ The signals are SIGHUP, SIGINT, SIGQUIT, SIGTERM and SIGPIPE, each as 128 plus i
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ExitRules:
     """The options `--on` (None if unused) and `--stop-on`; `by_output` says that `--on-output` is used.
 

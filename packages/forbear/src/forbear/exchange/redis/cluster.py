@@ -8,9 +8,9 @@ raises, or if `on_result` refuses the responses, is it sent again as a whole, wh
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
+from forbear.core.dataclass import replace
 from forbear.core.report import attach, report
 from forbear.core.verdict import Kind, Verdict
 from forbear.exchange.redis.command_run import CommandRun

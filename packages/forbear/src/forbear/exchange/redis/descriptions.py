@@ -4,10 +4,10 @@
 """
 
 from collections.abc import Callable, Sequence, Sized
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
 
+from forbear.core.dataclass import dataclass, replace
 from forbear.core.service import cure_for
 from forbear.core.verdict import Safety
 from forbear.evidence.sent import Sent

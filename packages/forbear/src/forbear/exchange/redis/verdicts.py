@@ -11,10 +11,10 @@ error then hides the first, and `decisive` returns the one that belongs to the c
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from enum import Enum
 from types import FrameType
 
+from forbear.core.dataclass import replace
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.exchange.interrupt import find_hidden, frames_of, is_interrupt
 from forbear.exchange.redis.descriptions import SentCommands

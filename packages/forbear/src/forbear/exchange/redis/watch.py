@@ -9,9 +9,9 @@ reached, it gets the error itself. A conflict, and any failure of EXEC that may 
 """
 
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import replace
 from typing import Any, Self
 
+from forbear.core.dataclass import replace
 from forbear.core.report import reports_made
 from forbear.core.verdict import CONFLICT, PERMANENT, Kind, Verdict
 from forbear.exchange.call import is_only_of_user

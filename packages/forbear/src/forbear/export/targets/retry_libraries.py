@@ -3,10 +3,10 @@
 These objects never see a request.
 """
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from forbear.core.backoff import Constant, Exponential, Sequence
+from forbear.core.dataclass import replace
 from forbear.export.outline import Exported, Outline, assignments
 from forbear.export.python import Retryable, importing, source_errors, warn_about_safety
 from forbear.export.waits import Waits

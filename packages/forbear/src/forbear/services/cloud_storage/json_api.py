@@ -3,10 +3,10 @@
 An upload is one request, or a resumable session: a start, chunks of data, status queries and perhaps a cancellation.
 """
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from forbear.core.dataclass import replace
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.http import preconditions

@@ -2,12 +2,12 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import md5
 from json import loads
 from typing import Any, cast
 
+from forbear.core.dataclass import dataclass
 from forbear.http import preconditions
 from forbear.http.request import Request
 

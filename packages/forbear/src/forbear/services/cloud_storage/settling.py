@@ -14,13 +14,13 @@ Both are pure. The column `settled_by` of the table says how an operation is pro
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from json import dumps
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
+from forbear.core.dataclass import dataclass
 from forbear.core.service import Judgement
 from forbear.http import preconditions
 from forbear.http.request import Request

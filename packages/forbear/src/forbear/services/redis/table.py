@@ -20,11 +20,11 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from forbear.core.dataclass import dataclass, field
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.services.redis.arguments import RULES
