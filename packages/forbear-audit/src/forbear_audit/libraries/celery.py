@@ -10,6 +10,8 @@ from forbear_audit.reading.modules import Module, sets_constant
 from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.scopes import Function, from_package, keyword, walk_inside
 
+_OPTIONS = ("autoretry_for", "retry_backoff", "retry_jitter", "max_retries", "acks_late")
+
 
 def read_task(module: Module, function: Function, decorator: ast.expr, dotted: str) -> Iterator[Task]:
     """Yield the retries of a task of Celery; none if `decorator` makes no task."""
@@ -21,6 +23,11 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
     if not of_app and not from_package(dotted, "celery", "shared_task"):
         return
     options = call if call is not None else ast.copy_location(ast.Call(func=made, args=[], keywords=[]), made)
+    place, base = module.definition(keyword(options, "base") or made)
+    if isinstance(base, ast.ClassDef):
+        own = {option.arg for option in options.keywords}
+        kept = [option for option in _list_options(module, place, base) if option.arg not in own]
+        options = ast.copy_location(ast.Call(made, [], [*options.keywords, *kept]), options)
     late = of_app and app is not None and isinstance(made, ast.Attribute) and _acks_late(module, app, made.value)
     policy = _read_options(module, options, late=late)
     if policy is not None:
@@ -42,14 +49,19 @@ def _acks_late(module: Module, app: ast.expr, name: ast.expr) -> bool:
 def read_class(module: Module, owner: ast.ClassDef) -> Iterator[Task]:
     """Yield the retry of a task that is a class: its attributes are the options, and `run` is repeated."""
     run = module.methods.get((owner, "run"))
-    if run is not None and any(from_package(module.name_of(base), "celery", "Task") for base in owner.bases):
-        names = ("autoretry_for", "retry_backoff", "retry_jitter", "max_retries", "acks_late")
-        values = [(name, module.assigned.get((owner, name), [])) for name in names]
-        options = [ast.keyword(arg=name, value=known[0]) for name, known in values if known]
+    bases = [home.name_of(base) for home, each in module.list_bases(owner) for base in each.bases] if run else []
+    if run is not None and any(from_package(base, "celery", "Task") for base in bases):
+        options = _list_options(module, module, owner)
         call = ast.copy_location(ast.Call(func=owner.bases[0], args=[], keywords=options), owner.bases[0])
         policy = _read_options(module, call)
         if policy is not None:
             yield policy, call, RepeatedCode(run.body, run)
+
+
+def _list_options(module: Module, place: Module, owner: ast.ClassDef) -> list[ast.keyword]:
+    """Return the options that the attributes of a class set, or of one that it is made of."""
+    found = [(name, *place.find_member(owner, name)) for name in _OPTIONS]
+    return [ast.keyword(name, module.adopt(home, value)) for name, home, value in found if isinstance(value, ast.expr)]
 
 
 def _read_options(module: Module, call: ast.Call, *, late: bool = False) -> RetryPolicy | None:

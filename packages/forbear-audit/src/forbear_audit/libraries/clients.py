@@ -5,7 +5,7 @@ import ast
 from forbear import services
 from forbear.adapters import Request
 from forbear.services import redis as redis_service
-from forbear_audit.libraries import sdks, sql
+from forbear_audit.libraries import sdks
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.scopes import from_package, keyword
 from forbear_audit.reading.syntax import calls_in
@@ -44,7 +44,6 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
         or redis_command(module, call)
         or _find_pipeline(module, call, region)
         or _find_unsafe_update(module, call)
-        or sql.find_unsafe_model(module, call, region)
         or sdks.find_unsafe_call(module, call, region)
     )
 

@@ -117,7 +117,10 @@ def _backoff_waits(module: Module, call: ast.Call, attempts: float | None) -> Wa
 def _read_stamina(module: Module, call: ast.Call) -> RetryPolicy:
     on = keyword(call, "on") or (call.args[0] if call.args else None)
     waits = Waits("growing", module.constant(keyword(call, "wait_jitter")) not in (0, 0.0))
-    return RetryPolicy("stamina", _read_limits(module, call, 10), waits, RetriedErrors(_types_only(module, on), on))
+    names = _types_only(module, on)
+    chosen = names_of_predicate(module, on) if names is None else None
+    errors = RetriedErrors(names or chosen, on, has_predicate=chosen is not None)
+    return RetryPolicy("stamina", _read_limits(module, call, 10), waits, errors)
 
 
 def _types_only(module: Module, on: ast.expr | None) -> tuple[str, ...] | None:

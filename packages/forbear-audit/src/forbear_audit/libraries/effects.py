@@ -83,13 +83,15 @@ def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Ite
         url = request.url or ""
         url = url[1:] if url.startswith("x/") else url  # a base that cannot be read is left out
         seen = http.shows_purpose(module, request)
-        key = keys.find_fresh(module, request.place, region) if request.method == "PUT" and request.place else None
+        key = keys.find_fresh_key(module, request.call, region)
+        if request.method == "PUT" and request.place:
+            key = keys.find_fresh(module, request.place, region)
         return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen, key) if why else None
     adding = None if sql.is_in_transaction(module, call) else sdks.find_adding(module, call)
     known = adding or clients.find_unsafe_call(module, call, region)
     if known is not None:
         return UnsafeCall(call, *known, "network")
-    statement = sql.find_unsafe_statement(module, call, region, handlers)
+    statement = sql.find_unsafe_statement(module, call, region, handlers) or sql.find_unsafe_model(module, call, region)
     if statement is not None:
         return UnsafeCall(call, *statement, "sql")
     if _appends(module, call, region):

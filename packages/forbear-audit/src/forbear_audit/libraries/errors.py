@@ -7,6 +7,7 @@ from typing import Final
 
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import ACCESS_ERRORS, CLIENT_ERRORS, CLIENT_PACKAGES, CONFLICT_ERRORS, REFUSALS
+from forbear_audit.reading.scopes import Function
 
 _CONNECT: Final = frozenset({
     "httpx.ConnectError", "httpx.ConnectTimeout", "httpx.PoolTimeout", "requests.ConnectTimeout",
@@ -68,7 +69,8 @@ INTERRUPTS: Final = frozenset({
 
 def error_names(module: Module, expr: ast.expr | None) -> tuple[str, ...] | None:
     """Return the dotted names of an error type or of a tuple of them, None if they cannot be read."""
-    expr = module.value(expr) if not (isinstance(expr, ast.Name) and module.name_of(expr).startswith(".")) else expr
+    value = module.value(expr)
+    expr = value if not (isinstance(expr, ast.Name) and isinstance(value, (ast.Call, ast.Name))) else expr
     if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Add):
         return join_names([error_names(module, side) for side in (expr.left, expr.right)])
     if isinstance(expr, (ast.Tuple, ast.List, ast.Set)):
@@ -88,27 +90,39 @@ def _open(module: Module, item: ast.Starred) -> list[ast.expr]:
 
 
 def names_of_predicate(module: Module, expr: ast.expr | None) -> tuple[str, ...] | None:
-    """Return the errors for which a function of this module says True whatever they hold: `return isinstance(e, T)`.
+    """Return the errors for which a function says True whatever they hold: `return isinstance(e, T)`.
 
-    None if it is not known, or names none. What depends on a status is left to whoever reads the conditions.
+    None if it is not known, or names none. What depends on a status is left to whoever reads the conditions. Of
+    `not isinstance(e, T)` it is every error.
     """
-    expr = module.value(expr)
-    function = module.top.get(expr.id) if isinstance(expr, ast.Name) else None
-    if isinstance(expr, ast.Lambda):
-        answers = [expr.body]
-    elif isinstance(function, ast.FunctionDef):
-        answers = [*_find_answers(function)]
-    else:
-        return None
-    parts = [part for each in answers for part in _find_alternatives(each)]
-    tests = [part for part in parts if isinstance(part, ast.Call) and ast.unparse(part.func) == "isinstance"]
-    kinds = [test.args[1] for test in tests if len(test.args) == 2]
-    return join_names([error_names(module, kind) for kind in kinds]) if kinds else None
+    home, predicate = find_predicate(module, expr)
+    parts = [part for each in _find_answers(predicate) for part in _find_alternatives(each)]
+    found = list[tuple[str, ...] | None]()
+    for part in parts:
+        match part:
+            case ast.Call(func=ast.Name("isinstance"), args=[_, kind]):
+                found.append(error_names(home, kind))
+            case ast.UnaryOp(op=ast.Not(), operand=ast.Call(func=ast.Name("isinstance"))):
+                found.append(("Exception",))
+            case _:
+                pass
+    return join_names(found) if found else None
 
 
-def _find_answers(function: ast.FunctionDef) -> Iterator[ast.expr]:
+def find_predicate(module: Module, expr: ast.expr | None) -> tuple[Module, Function | ast.Lambda | None]:
+    """Return the function of the package, or the lambda, that an expression is, with its module."""
+    value = module.value(expr)
+    if isinstance(value, ast.Lambda):
+        return module.home_of(value), value
+    home, node = module.definition(value) if isinstance(value, (ast.Name, ast.Attribute)) else (module, None)
+    return home, node if isinstance(node, ast.FunctionDef) else None
+
+
+def _find_answers(predicate: Function | ast.Lambda | None) -> Iterator[ast.expr]:
     """Yield what a function returns, and the conditions under which it returns True."""
-    for node in ast.walk(function):
+    if isinstance(predicate, ast.Lambda):
+        yield predicate.body
+    for node in ast.walk(predicate) if isinstance(predicate, ast.FunctionDef) else ():
         if isinstance(node, ast.Return) and node.value is not None:
             yield node.value
         elif isinstance(node, ast.If) and isinstance(node.body[0], ast.Return):

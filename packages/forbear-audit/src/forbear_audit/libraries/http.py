@@ -27,7 +27,7 @@ from forbear_audit.reading.patterns import (
     WORD_STARTS,
     WRITING_FUNCTIONS,
 )
-from forbear_audit.reading.scopes import keyword
+from forbear_audit.reading.scopes import Function, from_package, keyword
 
 LIBRARIES = (
     "requests", "httpx", "httpx2", "aiohttp", "niquests", "urllib3", "aiohttp_retry", "google.auth.transport.requests",
@@ -41,6 +41,9 @@ _VERBS = ("get", "post", "put", "patch", "delete", "head", "options")
 _METHODS = (*_VERBS, "request", "stream")
 _PREPARES, _MAKES = ("prepare", "prepare_request"), ("Request", "build_request")
 _OPTIONS = frozenset({"json", "data", "headers", "timeout", "files", "params", "content", "auth", "verify"})
+_RUNS = {"run": 0, "run_with_advanced_retry": 1}
+"""The methods of the hook of Airflow for HTTP, with the position of the path."""
+
 _DEEPEST = 5  # steps from a name to its value
 _MOST_CALLERS = 10  # of a function that sends any request
 
@@ -61,12 +64,25 @@ def request_of(module: Module, call: ast.Call) -> CodeRequest | None:
     first = call.args[0] if call.args else None
     if name in ("send", "urlopen"):
         return _read_sent(module, call, first)
+    if name in _RUNS:
+        return _read_hook(module, call, _RUNS[name])
     if not isinstance(call.func, ast.Attribute) or not (name in _METHODS and _is_client(module, call)):
         return None
     if name in _VERBS:
         place = first or keyword(call, "url")
         return CodeRequest(call, name.upper(), _url(module, place), place)
     return _read_named(module, call)
+
+
+def _read_hook(module: Module, call: ast.Call, position: int) -> CodeRequest | None:
+    """Return the request that a hook of Airflow sends: its method is an option of the hook, by default POST."""
+    made = module.value(call.func.value) if isinstance(call.func, ast.Attribute) else None
+    if not isinstance(made, ast.Call) or not from_package(module.name_of(made.func), "airflow", "HttpHook"):
+        return None
+    option = keyword(made, "method") or next(iter(made.args), None)
+    method = module.constant(option) if option is not None else "POST"
+    place = keyword(call, "endpoint") or next(iter(call.args[position:]), None)
+    return CodeRequest(call, method.upper(), _url(module, place), place) if isinstance(method, str) else None
 
 
 def _read_named(module: Module, call: ast.Call) -> CodeRequest | None:
@@ -177,14 +193,24 @@ def shows_purpose(module: Module, request: CodeRequest) -> bool:
     """Return whether code shows what a request does: by the path of its URL, or by the name of the function around."""
     if (request.url or "").strip("x/"):
         return True
-    function = module.function_of(request.call)
-    if function is None or not is_general(function.name):
-        return function is not None
+    function = _find_writer(module, request.call)
+    return function is not None and says_purpose(module, function)
+
+
+def _find_writer(module: Module, call: ast.Call) -> Function | None:
+    """Return the function in which a call is written: of a partial the one that makes it."""
+    return module.function_of(call.func) or module.function_of(call)
+
+
+def says_purpose(module: Module, function: Function) -> bool:
+    """Return whether the name of a function says what it does, or of one that calls it."""
+    if not _is_general(function.name):
+        return True
     users = map(module.function_of, module.calls_of(function.name)[:_MOST_CALLERS])
-    return any(user is not None and not is_general(user.name) and not is_reading(user.name) for user in users)
+    return any(user is not None and not _is_general(user.name) and not is_reading(user.name) for user in users)
 
 
-def is_general(name: str) -> bool:
+def _is_general(name: str) -> bool:
     """Return whether the name of a function does not say what it sends, such as `make_request`."""
     return bool(GENERAL_FUNCTIONS.search(WORD_STARTS.sub("_", name).lower().strip("_")))
 
@@ -215,7 +241,7 @@ def _is_harmless(module: Module, request: CodeRequest) -> bool:
         ast.unparse(place).rpartition(".")[2]
     ):
         return True
-    function, owner = module.function_of(call), module.class_of(call)
+    function, owner = _find_writer(module, call), module.class_of(call)
     if function is not None and TOKEN_READS.search(ast.unparse(function)):
         return True
     name = WORD_STARTS.sub("_", function.name).lower() if function is not None else ""

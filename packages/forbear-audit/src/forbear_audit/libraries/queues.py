@@ -113,6 +113,14 @@ def read_others(module: Module) -> Iterator[Task]:
     packages = {name.partition(".")[0] for name in module.imports.values()}
     if "airflow" in packages:
         yield from _read_operators(module)
+    for call in module.calls if "temporalio" in packages else ():
+        made = module.value(keyword(call, "retry_policy"))
+        if isinstance(made, ast.Call) and from_package(module.name_of(made.func), "temporalio.common", "RetryPolicy"):
+            most = keyword(made, "maximum_attempts")
+            count = 0 if most is None else module.constant(most)
+            deadline = keyword(call, "schedule_to_close_timeout", "execution_timeout", "run_timeout") is not None
+            limits = Limits(math.inf, deadline) if count == 0 else Limits()
+            yield RetryPolicy("temporalio.activity", limits), call, RepeatedCode()
     for call in module.calls if "rq" in packages else ():
         if isinstance(call.func, ast.Attribute) and call.func.attr in ("enqueue", "enqueue_at", "enqueue_in"):
             policy = _read_rq(module, call)

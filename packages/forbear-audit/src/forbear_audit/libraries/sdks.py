@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import forbear
 from forbear.services.aws import RECOMMENDED, classify
@@ -243,6 +243,13 @@ def _as_model(service: str, name: str, options: list[str]) -> Any:
     return model
 
 
+def _as_typed(name: object, value: object) -> dict[object, object]:
+    """Return a value for an expression of DynamoDB as botocore sends it; a value that is unknown is its own name."""
+    kinds = [*cast("dict[object, object]", value)] if isinstance(value, dict) else []
+    kind = kinds[0] if len(kinds) == 1 else "S"
+    return {kind: [name] if kind in ("SS", "NS", "BS") else name}
+
+
 def _judge_aws(module: Module, call: ast.Call, service: str, region: list[ast.stmt]) -> tuple[str, str] | None:
     assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
     method = call.func.attr
@@ -251,6 +258,10 @@ def _judge_aws(module: Module, call: ast.Call, service: str, region: list[ast.st
         return None
     values = {option.arg: module.constant(option.value) for option in call.keywords if option.arg}
     parameters = {name: "x" if value is ... else value for name, value in values.items()}
+    given = parameters.get("ExpressionAttributeValues")
+    if isinstance(given, dict):
+        pairs = cast("dict[object, object]", given).items()
+        parameters["ExpressionAttributeValues"] = {name: _as_typed(name, value) for name, value in pairs}
     judged = classify(_as_model(service, operation, [*parameters]), parameters)
     fresh = keys.find_fresh_key(module, call, region)
     token = next((name for name in parameters if name.endswith(("Token", "DeduplicationId"))), None)

@@ -64,6 +64,8 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
         return made.partition(".")[0], f"this call makes up to {count + 1} attempts"
     if not isinstance(call.func, ast.Attribute):
         return None
+    if call.func.attr == "run_with_advanced_retry" and from_package(made, "airflow"):
+        return "requests", "run_with_advanced_retry() makes several attempts"
     is_off = off is not None and module.constant(off) is None
     if call.func.attr in STORAGE and uses(module, "google.cloud.storage"):
         return None if is_off else ("google", "google-cloud-storage retries this call for up to 120 s")

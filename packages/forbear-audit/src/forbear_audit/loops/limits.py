@@ -217,7 +217,7 @@ def _count_compared_attempts(module: Module, loop: Loop, counting: set[str]) -> 
     errors = {n.name for n in walk_inside(loop.body) if isinstance(n, ast.ExceptHandler) and n.name}
     results = names_stored([s for n in walk_inside(loop.body) if isinstance(n, ast.Try) for s in n.body]) - counting
     for test in _tests(loop):
-        if test is getattr(loop, "test", None):
+        if test is getattr(loop, "test", None) or _is_never(module, test):
             continue
         for leaf in operands(test):
             if truth(module, leaf, 200) is not None:
@@ -231,6 +231,19 @@ def _count_compared_attempts(module: Module, loop: Loop, counting: set[str]) -> 
             if "self." in ast.unparse(leaf) or STOPS.search(ast.unparse(leaf)) or isinstance(leaf, ast.Call):
                 return None
     return None if any(map(_is_in_other_hands, walk_inside(loop.body))) else math.inf
+
+
+def _is_never(module: Module, test: ast.expr) -> bool:
+    """Return whether a limit is off by default: `self.most is not None and ...`, where the class says None."""
+    for leaf in operands(test) if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else ():
+        match leaf:
+            case ast.Compare(left=ast.Attribute() as limit, ops=[ast.IsNot()], comparators=[ast.Constant(None)]):
+                return module.constant(limit) is None
+            case ast.Attribute():
+                return module.constant(leaf) is None
+            case _:
+                pass
+    return False
 
 
 def _is_set_once(module: Module, loop: Loop, flag: ast.Name) -> bool:

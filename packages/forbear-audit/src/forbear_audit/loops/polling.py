@@ -117,10 +117,15 @@ def _goes_on_to_next(node: ast.AST) -> bool:
 
 def _names_carried_on(module: Module, loop: Loop, attempt: ast.Try | None) -> set[str]:
     """Return the names that a failure assigns, and that the next attempt reads before it assigns them anew."""
-    failed = (
-        [node for path in failures(module, loop, attempt) for node in walk_inside(path)] if attempt is not None else []
-    )
-    assigns = [node for node in failed if isinstance(node, ast.Assign) and not isinstance(node.value, ast.BinOp)]
+    paths = failures(module, loop, attempt) if attempt is not None else [loop.body]
+    assigns = [
+        node
+        for path in paths
+        for node in walk_inside(path)
+        if isinstance(node, ast.Assign)
+        and not isinstance(node.value, ast.BinOp)
+        and (attempt is not None or {*map(ast.unparse, node.targets)} & plain_names_in(node.value))  # a rest of itself
+    ]
     set_by = {t.id for n in assigns for t in n.targets if isinstance(t, ast.Name)}  # a sum only counts
     first: dict[str, bool] = {}
     for node in walk_inside(loop.body):

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import (
+    FAILED_PARTS,
     NAMED_STATUS,
     RESPONSES,
     STATUS_GETTERS,
@@ -63,6 +64,8 @@ def _leaf(module: Module, test: ast.expr, status: int | None) -> bool | None:
             return False if False in values else None if None in values else True
         case ast.Attribute(attr=name) if name in _GROUPS:
             return None if status is None else status in _GROUPS[name]
+        case _ if _counts_failures(test):
+            return status not in GOOD
         case ast.Call(func=func) if TOO_MANY_REQUESTS.search(ast.unparse(func)):
             return status == HTTPStatus.TOO_MANY_REQUESTS
         case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]) if TOO_MANY_REQUESTS.search(ast.unparse(kind)):
@@ -77,6 +80,8 @@ def _compare(module: Module, left: ast.expr, operator: ast.cmpop, right: ast.exp
         return _is_in_text(left.value, status)  # `"429" in str(error)`
     if isinstance(right, ast.Constant) and right.value == 0 and ast.unparse(left).endswith("returncode"):
         return (status is not None and status < HTTPStatus.BAD_REQUEST) is isinstance(operator, (ast.Is, ast.Eq))
+    if isinstance(right, ast.Constant) and right.value == 0 and _counts_failures(left):
+        return (status in GOOD) is isinstance(operator, (ast.Is, ast.Eq, ast.LtE))
     if isinstance(right, ast.Constant) and right.value is None and RESPONSES.search(ast.unparse(left)):
         return (status is None) is isinstance(operator, (ast.Is, ast.Eq))
     if not (is_status(module, left) or is_status(module, right)) or _has_text(module, right):
@@ -92,6 +97,18 @@ def _compare(module: Module, left: ast.expr, operator: ast.cmpop, right: ast.exp
     if isinstance(operator, (ast.NotEq, ast.IsNot, ast.NotIn)):
         return first[0] not in second
     return None if None in (first[0], second[0]) else _ORDERS[type(operator)](first[0], second[0])
+
+
+def _counts_failures(expr: ast.expr) -> bool:
+    """Return whether an expression is the part of an answer about what failed: `answer["FailedRecordCount"]`."""
+    match expr:
+        case (
+            ast.Subscript(slice=ast.Constant(value=str() as key))
+            | ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str() as key), *_])
+        ):
+            return bool(FAILED_PARTS.search(key))
+        case _:
+            return False
 
 
 def _has_text(module: Module, expr: ast.expr) -> bool:

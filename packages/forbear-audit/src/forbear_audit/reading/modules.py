@@ -1,10 +1,9 @@
 """A file among the others of its package: what an expression stands for, here or in the module that it comes from."""
 
 import ast
-import operator as operators
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import islice
-from typing import Any, cast
+from typing import cast
 
 from forbear_audit.reading.names import DEEPEST, choose_only, index_puts, is_none
 from forbear_audit.reading.objects import Objects
@@ -19,6 +18,7 @@ from forbear_audit.reading.scopes import (
     parameters,
     walk_inside,
 )
+from forbear_audit.reading.syntax import compute_number, keep_simple, make_key
 
 _WIDEST = 1000  # parts of a constant
 _MOST_OPTIONS = 50  # no retry has as many, and each call would get a list of them all
@@ -34,11 +34,6 @@ RUNNERS = {
     "to_thread": 0, "run_in_executor": 1, "run_in_threadpool": 0, "run_sync": 0, "submit": 0, "map": 0, "starmap": 0,
 }  # fmt: skip
 """The methods that run a function which they get, and its position."""
-
-_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operators.add, ast.Sub: operators.sub, ast.Mult: operators.mul, ast.Pow: pow,
-    ast.Div: lambda one, other: one / other,
-}  # fmt: skip
 
 
 class Module(Objects):
@@ -81,7 +76,7 @@ class Module(Objects):
     def _find_item(self, item: ast.Subscript) -> ast.expr | None:
         """Return the item of a constant dictionary, or the only value that its home puts at its key."""
         owner, home = item.value, self.home_of(item.value)
-        made, wanted = self.value(owner), _key(self.constant(item.slice))
+        made, wanted = self.value(owner), make_key(self.constant(item.slice))
         found = list[ast.expr | None]()
         if isinstance(made, ast.Dict) and wanted is not ...:
             pairs = [*zip(made.keys, made.values, strict=True)][::-1]
@@ -192,7 +187,9 @@ class Module(Objects):
             call = self.locate(ast.copy_location(ast.Call(args[place], args[place + 1 :], keywords), call), call)
             function, args = args[place], args[place + 1 :]
         made = self.value(function) if isinstance(function, (ast.Name, ast.Attribute)) else function
-        if isinstance(made, ast.Call) and from_package(self.name_of(made.func), "functools", "partial") and made.args:
+        if (named := self._find_named(made)) is not None:
+            function = named
+        elif isinstance(made, ast.Call) and from_package(self.name_of(made.func), "functools", "partial") and made.args:
             function, args, keywords = made.args[0], [*made.args[1:], *args], [*made.keywords, *keywords]
         elif isinstance(made, ast.Attribute) and isinstance(function, ast.Name):
             function = made  # `post = requests.post`
@@ -208,6 +205,17 @@ class Module(Objects):
             result += [option] if options is None else options
         written = ast.copy_location(ast.Call(func=function, args=given, keywords=result), call)
         return self.locate(written, call)
+
+    def _find_named(self, made: ast.expr | None) -> ast.expr | None:
+        """Return the attribute that `getattr(owner, "name")` is, None for any other expression."""
+        match made:
+            case ast.Call(func=ast.Name("getattr"), args=[owner, given, *_]):
+                name = self.constant(given)
+                if isinstance(name, str) and name.isidentifier():
+                    return self.locate(ast.copy_location(ast.Attribute(owner, name, ast.Load()), made), made)
+            case _:
+                pass
+        return None
 
     def _options(self, expr: ast.expr, depth: int = 0) -> list[ast.keyword] | None:
         """Return the keywords that a dictionary stands for, with the items that are set later; None if unknown."""
@@ -248,7 +256,7 @@ class Module(Objects):
             case _ if depth > 4 * DEEPEST or width > _WIDEST:
                 return ...  # a circle, or deeper than anybody writes
             case ast.Constant():
-                return _simple(expr.value)
+                return keep_simple(expr.value)
             case ast.UnaryOp(op=ast.USub()):
                 inner = self.constant(expr.operand, depth, width)
                 return -inner if isinstance(inner, (int, float)) else ...
@@ -256,12 +264,12 @@ class Module(Objects):
                 width *= max(len(expr.elts), 1)
                 return tuple(self.constant(item, depth, width) for item in expr.elts)
             case ast.Dict():
-                pairs = zip(expr.keys, expr.values, strict=True)
                 width *= max(2 * len(expr.keys), 1)
-                return {_key(self.constant(key, depth, width)): self.constant(one, depth, width) for key, one in pairs}
+                keys = (make_key(self.constant(key, depth, width)) for key in expr.keys)
+                return dict(zip(keys, (self.constant(one, depth, width) for one in expr.values), strict=True))
             case ast.BinOp():
                 sides = (self.constant(side, depth, 2 * width) for side in (expr.left, expr.right))
-                return _simple(_number(expr.op, *sides))
+                return keep_simple(compute_number(expr.op, *sides))
             case ast.Call(func=ast.Name(id="frozenset" | "set" | "list" | "tuple"), args=[inner_expr]):
                 inner = self.constant(inner_expr, depth, width)
                 return tuple(cast("Iterable[object]", inner)) if isinstance(inner, (tuple, dict)) else ...
@@ -292,24 +300,6 @@ def sets_constant(module: Module, name: str, value: object) -> bool:
     updates = [call for call in module.calls_of("update") if module.local_name(call.func) == f"{owner}.update"]
     found += [item.value for call in updates for item in module.whole(call).keywords if item.arg == last]
     return any(module.constant(expr) == value for expr in found)
-
-
-def _simple(value: object) -> object:
-    """Return a value, or Ellipsis for a complex number and one that no float can hold."""
-    return ... if isinstance(value, complex) or (isinstance(value, int) and value.bit_length() > 1000) else value
-
-
-def _key(value: object) -> object:
-    """Return the key of a dictionary, or Ellipsis for a collection: it may have no hash."""
-    return ... if isinstance(value, (tuple, dict)) else value
-
-
-def _number(operator: ast.operator, left: object, right: object) -> object:
-    if not isinstance(left, (int, float)) or not isinstance(right, (int, float)) or type(operator) not in _OPERATORS:
-        return ...
-    if isinstance(operator, ast.Pow) and not (0 <= right <= 64 and abs(left) <= 64):
-        return ...
-    return _OPERATORS[type(operator)](left, right) if right or not isinstance(operator, ast.Div) else ...
 
 
 def _may_pass(call: ast.Call, name: str, position: int) -> bool:

@@ -10,6 +10,7 @@ from forbear_audit.reading.packages import Files
 from forbear_audit.reading.scopes import Function, Scopes, arguments
 
 _T = TypeVar("_T")
+_E = TypeVar("_E", bound=ast.expr)
 DEEPEST = 5  # steps from a name to its value: more are a circle, or nothing a reader would follow either
 _MOST_VALUES = 20  # of a name
 _CACHES = ("_traced", "_returned", "_defined", "_typed", "_passed", "_whole")
@@ -123,13 +124,14 @@ class Names(Scopes):
         """Return what a module found, as an expression that may be asked about here."""
         return self.adopt(home.home_of(expr), expr) if expr is not None else None
 
-    def locate(self, made: ast.Call, like: ast.Call) -> ast.Call:
-        """Return a call that was written out, which from now on stands where another one stands."""
+    def locate(self, made: _E, like: ast.expr) -> _E:
+        """Return an expression that was written out, which from now on stands where another one stands."""
         home = self._homes.get(like, self)
         home.parents[made] = home.parents.get(like, home.tree)
         if home is not self:
-            self.adopt(home, made.func)
-            self._homes[made] = self._homes[made.func]
+            part = made.func if isinstance(made, ast.Call) else made
+            self.adopt(home, part)
+            self._homes[made] = self._homes[part]
         return made
 
     def local_name(self, expr: ast.expr | None, depth: int = 0) -> str:

@@ -149,19 +149,19 @@ class Objects(Names):
 
     def find_note(self, owner: ast.ClassDef, name: str) -> tuple[Self, ast.expr | None]:
         """Return the annotation of an attribute of a class, or of one that it is made of, with its module."""
-        found = ((place, place.notes.get((each, name))) for place, each in self._with_bases(owner))
+        found = ((place, place.notes.get((each, name))) for place, each in self.list_bases(owner))
         return next((one for one in found if one[1] is not None), (self, None))
 
     def find_member(self, owner: ast.ClassDef, name: str) -> tuple[Self, ast.AST | None]:
         """Return what defines an attribute of a class, or of one that it is made of: a function, or a value."""
-        for place, each in self._with_bases(owner):
+        for place, each in self.list_bases(owner):
             values = place.attributes.get((each, name)) or place.assigned.get((each, name), [])
             node = place.methods.get((each, name)) or choose_only(values)
             if node is not None:
                 return place, node
         return self, None
 
-    def _with_bases(self, owner: ast.ClassDef) -> Iterator[tuple[Self, ast.ClassDef]]:
+    def list_bases(self, owner: ast.ClassDef) -> Iterator[tuple[Self, ast.ClassDef]]:
         """Yield a class and those that it is made of, each once."""
         seen, waiting = set[ast.AST](), [(self, owner)]
         while waiting and len(seen) < _MOST_BASES:
@@ -223,12 +223,19 @@ class Objects(Names):
         """Return the functions of which a call runs one: also those of a table, and of all classes below a base."""
         home, function = self.resolve_behaviour(call)
         owner = home.parents.get(function) if function is not None else None
-        if function is not None and isinstance(owner, ast.ClassDef) and _is_stub(function):
+        match call.func:
+            case ast.Attribute(value=ast.Name("self"), attr=name) if function is None:
+                owner = home.class_of(call)  # a mixin calls what the classes below it have
+            case _:
+                name = function.name if function is not None else ""
+        if isinstance(owner, ast.ClassDef) and (function is None or _is_stub(function)):
             places = [home, *cast("list[Self]", self._list_near(home))]
-            classes = [(p, c) for p in places for c in p.top.values() if isinstance(c, ast.ClassDef)]
-            below = [(p, c) for p, c in classes if any(p.definition(base)[1] is owner for base in c.bases)]
-            made = [(p, p.methods.get((c, function.name))) for p, c in below]
-            return [(p, one) for p, one in made if one is not None][:_MOST_BEHAVIOURS] or [(home, function)]
+            classes = [(p, c) for p in places for c in p.top.values() if isinstance(c, ast.ClassDef) and c.bases]
+            below = [(p, c) for p, c in classes if any(_is_class(home, owner, *each) for each in p.list_bases(c))]
+            made = [(p, p.methods.get((c, name))) for p, c in below]
+            return [(p, one) for p, one in made if one is not None][:_MOST_BEHAVIOURS] or (
+                [(home, function)] if function is not None else []
+            )
         if function is not None:
             return [(home, function)]
         found = [self.definition(item) for item in self._list_choices(call.func)[:_MOST_BEHAVIOURS]]
@@ -290,6 +297,11 @@ def _open_note(note: ast.expr) -> ast.expr | None:
             case _:
                 break
     return note if isinstance(note, (ast.Name, ast.Attribute)) else None
+
+
+def _is_class(home: Names, owner: ast.ClassDef, place: Names, other: ast.ClassDef) -> bool:
+    """Return whether two classes are the same one, which may have been read twice."""
+    return other is owner or (other.name == owner.name and place.path == home.path and place.path is not None)
 
 
 def _make_cache(module: Names) -> dict[ast.AST, object]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from forbear_audit.reading.scopes import Function, Loop
+from forbear_audit.reading.scopes import Function, Loop, Scopes
 
 Wait = Literal["none", "fixed", "growing", "unknown"]
 
@@ -91,7 +91,8 @@ class RepeatedCode:
 class RetryPolicy:
     """A policy as a reader returns it. `flaws` are those that the reader saw itself.
 
-    One that `is_safe` repeats nothing that may have been executed.
+    One that `is_safe` repeats nothing that may have been executed. One that `is_atomic` repeats a transaction, which is
+    rolled back after a failure.
     """
 
     library: str
@@ -99,6 +100,7 @@ class RetryPolicy:
     waits: Waits = Waits()
     errors: RetriedErrors = RetriedErrors()
     is_safe: bool = False
+    is_atomic: bool = False
     flaws: tuple[Flaw, ...] = ()
 
 
@@ -118,8 +120,9 @@ class RetryUse:
 class RetryUses(list[RetryUse]):
     """The retries of a module, also by what they repeat: a file may have very many, so none is looked for twice."""
 
-    def __init__(self, uses: list[RetryUse]) -> None:
+    def __init__(self, uses: list[RetryUse], module: Scopes) -> None:
         super().__init__(uses)
+        self.by_place = {id(module.function_of(use.node)): use for use in uses if use.code.by_call and use.code.region}
         self.by_function = {
             id(use.code.function): use for use in uses if use.code.function and use.code.region and not use.code.by_call
         }

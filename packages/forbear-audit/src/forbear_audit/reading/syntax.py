@@ -1,9 +1,16 @@
 """Readers of a piece of code: its calls, names and texts. The bodies of functions within are left out."""
 
 import ast
-from collections.abc import Iterable, Iterator
+import operator as operators
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from forbear_audit.reading.scopes import walk_inside
+
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operators.add, ast.Sub: operators.sub, ast.Mult: operators.mul, ast.Pow: pow,
+    ast.Div: lambda one, other: one / other,
+}  # fmt: skip
 
 
 def calls_in(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
@@ -78,3 +85,22 @@ def operands(test: ast.expr) -> Iterator[ast.expr]:
         yield from operands(test.operand)
     else:
         yield test
+
+
+def keep_simple(value: object) -> object:
+    """Return a value, or Ellipsis for a complex number and one that no float can hold."""
+    return ... if isinstance(value, complex) or (isinstance(value, int) and value.bit_length() > 1000) else value
+
+
+def make_key(value: object) -> object:
+    """Return the key of a dictionary, or Ellipsis for a collection: it may have no hash."""
+    return ... if isinstance(value, (tuple, dict)) else value
+
+
+def compute_number(operator: ast.operator, left: object, right: object) -> object:
+    """Return what an operator makes of two numbers, or Ellipsis if they are none or the result may be huge."""
+    if not isinstance(left, (int, float)) or not isinstance(right, (int, float)) or type(operator) not in _OPERATORS:
+        return ...
+    if isinstance(operator, ast.Pow) and not (0 <= right <= 64 and abs(left) <= 64):
+        return ...
+    return _OPERATORS[type(operator)](left, right) if right or not isinstance(operator, ast.Div) else ...

@@ -37,7 +37,7 @@ def find_retries(module: Module) -> RetryUses:
     uses += _find_wrapped(module)
     uses += [RetryUse(*task) for task in (*queues.read_others(module), *find_webhooks(module))]
     order = sorted(uses, key=lambda use: (getattr(use.node, "lineno", 0), getattr(use.node, "col_offset", 0)))
-    return RetryUses(order)
+    return RetryUses(order, module)
 
 
 def _find_decorated(module: Module, seen: set[int]) -> Iterator[RetryUse]:

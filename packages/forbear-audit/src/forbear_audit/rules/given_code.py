@@ -33,24 +33,18 @@ def _read_method(module: Module, call: ast.Call, known: Repeater, owner: ast.exp
     if isinstance(call.func, ast.Attribute) and ast.unparse(owner).startswith("self."):
         place = call.func.value
         for part in ast.unparse(owner).split(".")[1:]:
-            place = _locate(module, ast.Attribute(place, part, ast.Load()), call)
+            place = module.locate(ast.copy_location(ast.Attribute(place, part, ast.Load()), call), call)
     elif isinstance(owner, ast.Name) and known.maker is not None and owner.id not in known.home.imports:
         place = known.home.pass_arguments(known.maker, call, module).get(owner.id)
     if place is None:
         return None
-    method = _locate(module, ast.Attribute(place, name, ast.Load()), call)
+    method = module.locate(ast.copy_location(ast.Attribute(place, name, ast.Load()), call), call)
     rest = [item for item in call.args if item is not given]
     passed = ast.copy_location(
         ast.Call(call.func, [method, *rest], [o for o in call.keywords if o.value is not given]), call
     )
     module.parents[passed] = module.parents.get(call, module.tree)
     return read_repeated_code(module, passed, 0)
-
-
-def _locate(module: Module, made: ast.expr, call: ast.Call) -> ast.expr:
-    """Return an expression that was made, which from now on stands where a call stands."""
-    module.parents[made] = module.parents.get(call, module.tree)
-    return ast.copy_location(made, call)
 
 
 def read_repeated_code(module: Module, call: ast.Call, position: int) -> RepeatedCode | None:

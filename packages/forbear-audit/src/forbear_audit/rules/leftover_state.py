@@ -16,8 +16,13 @@ _GROWS = ("append", "extend", "insert", "appendleft")
 _TAKES = ("pop", "popleft", "remove", "clear")
 _PUTS = ("setdefault", "update")
 _BODIES = ("data", "content", "body", "files", "fileobj", "Body", "Fileobj")
-_SENDS_FILES = ("upload_fileobj", "upload_from_file", "storbinary", "storlines", "putfo")
 """The options by which a body is sent."""
+
+_SENDS_FILES = (
+    "upload_fileobj", "upload_from_file", "storbinary", "storlines", "putfo", "copy_expert", "copy_from", "upload_blob",
+    "load_table_from_file", "upload_file_to_blob", "upload_from_stream", "put_from_stream",
+)  # fmt: skip
+"""The methods that read a file which they get."""
 
 _SPENT = ("iter", "map", "filter", "zip", "reversed", "enumerate")
 """The builtins whose result can be read once."""
@@ -30,7 +35,7 @@ def leaves_behind(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]
     body = [statement for attempt in use.code.tries for statement in attempt.body] if use.code.tries else region
     yield from _mutations(body, own, use)
     yield from _find_popped_keys(module, body, own, use)
-    yield from _streams(use, own)
+    yield from _streams(module, use, own)
     yield from _find_spent(module, use, body, own)
     yield from _find_outer_changes(module, use, body, own)
     yield from _find_failed_sessions(module, use, body, own)
@@ -63,14 +68,21 @@ def _find_popped_keys(
                     pass
 
 
-def _streams(use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
+def _rewinds(module: Module, call: ast.Call) -> bool:
+    """Return whether a client goes back to the begin of the `files` that it sends, as httpx does."""
+    packages = {name.partition(".")[0] for name in module.imports.values()}
+    return isinstance(call.func, ast.Attribute) and "httpx" in packages and "requests" not in packages
+
+
+def _streams(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
     """Yield the open files that the caller passes and an attempt reads, if nothing goes back to their begin."""
     if use.code.function is None:
         return
     taken = {each.arg for each in parameters(use.code.function)} - own
     for call in (node for statement in use.code.region for node in ast.walk(statement) if isinstance(node, ast.Call)):
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        bodies = [option.value for option in call.keywords if option.arg in _BODIES]
+        names = _BODIES if not _rewinds(module, call) else [name for name in _BODIES if name != "files"]
+        bodies = [option.value for option in call.keywords if option.arg in names]
         sent = [node for body in bodies if not isinstance(body, ast.Call) for node in walk_inside([body])]
         sent += [*call.args] if method in _SENDS_FILES else []
         sent += [call.func.value] if isinstance(call.func, ast.Attribute) and method == "read" else []
@@ -216,6 +228,8 @@ def _find_outer_changes(
     shared = {name for node in walk_inside(body) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
     loops = [node for node in walk_inside(body) if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
     repeated = {id(inner) for loop in loops if _may_fail(loop) for inner in walk_inside([*loop.body])}
+    flat = [*_flat(body)]
+    early = {id(n) for at, one in enumerate(flat) if any(map(_may_fail, flat[at + 1 :])) for n in ast.walk(one)}
     for node in walk_inside(body):
         target = None
         match node:
@@ -226,14 +240,16 @@ def _find_outer_changes(
             case ast.Call(func=ast.Attribute(value=owner, attr=method)):
                 made = module.value(owner)
                 name = module.name_of(made.func) if isinstance(made, ast.Call) else ""
-                filled = (method in _GROWS and node.args and not node.keywords) or _pops(module, node)
+                filled = method in _GROWS and node.args and not node.keywords
+                popped = _pops(module, node) and (id(node) in repeated or id(node) in early)
                 written = (method == "write" and name == "open") or (method == "update" and name.startswith("hashlib."))
                 taken = method in ("get", "get_nowait") and name in (
                     "queue.Queue",
                     "asyncio.Queue",
                     "queue.SimpleQueue",
                 )
-                target = ast.unparse(owner) if taken or (id(node) in repeated and (filled or written)) else None
+                is_changed = taken or popped or (id(node) in repeated and (filled or written))
+                target = ast.unparse(owner) if is_changed else None
             case ast.Call(func=ast.Name(id="next"), args=[ast.Name() | ast.Attribute() as owner, *_]):
                 target = ast.unparse(owner) if _is_read_once(module, owner) else None
             case _:

@@ -20,6 +20,12 @@ _BASES = {
     "openai": ("OpenAIError", "APIError"), "anthropic": ("AnthropicError", "APIError"), "redis": ("RedisError",),
     "paramiko": ("SSHException",), "sqlalchemy": ("SQLAlchemyError", "DBAPIError"), "stripe": ("StripeError",),
     "botocore": ("BotoCoreError", "ClientError"), "grpc": ("RpcError",), "pymongo": ("PyMongoError",),
+    "django": ("Error", "DatabaseError"), "psycopg2": ("Error", "DatabaseError"), "psycopg": ("Error", "DatabaseError"),
+    "pymysql": ("Error", "MySQLError", "DatabaseError"), "snowflake": ("Error", "DatabaseError"),
+    "asyncpg": ("PostgresError",), "google": ("GoogleAPIError", "GoogleAPICallError"), "azure": ("AzureError",),
+    "urllib3": ("HTTPError",), "elasticsearch": ("ApiError", "TransportError"), "kafka": ("KafkaError",),
+    "pika": ("AMQPError",), "ccxt": ("BaseError", "NetworkError"), "twilio": ("TwilioException",),
+    "websockets": ("WebSocketException",), "smtplib": ("SMTPException",), "slack_sdk": ("SlackClientError",),
 }  # fmt: skip
 """The errors that stand for others of the same package."""
 
@@ -124,7 +130,7 @@ def _find_inner(
 ) -> str | None:
     """Return what retries within a call whose last error `use` repeats: its client, or a function behind it."""
     message = _find_client_retry(module, use, module.whole(call))
-    passing = uses.by_call.get(id(call))
+    passing = uses.by_call.get(id(call)) or uses.by_call.get(id(call.func))
     if message is None and passing is not None and passing is not use and _multiply(module, use, passing):
         return f"{ast.unparse(call.func)}() retries, too"
     home, function = module.resolve_behaviour(call)

@@ -2,9 +2,9 @@
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from forbear_audit.libraries import decorators, objects
+from forbear_audit.libraries import decorators, objects, sql
 from forbear_audit.loops.handwritten import read_loop
 from forbear_audit.loops.recursion import find_recursions
 from forbear_audit.reading.modules import Module
@@ -57,7 +57,8 @@ class Repeater:
             return self.policy
         self.used += 1
         with self.home.bound(self.maker, call, module):
-            return _read_source(self.home, self.source) or self.policy
+            policy = _read_source(self.home, self.source) or self.policy
+            return replace(policy, is_atomic=self.policy.is_atomic)
 
 
 KnownLoop = tuple[RetryPolicy, RepeatedCode, Loop]
@@ -206,6 +207,8 @@ def _find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
         awaits = awaits or (not isinstance(source, Loop) and not isinstance(taking, ast.AsyncFunctionDef))
         owner = module.class_of(taking)
         init = module.methods.get((owner, "__init__")) if owner is not None else None
+        if any(sql.is_in_transaction(module, call) for call in calls if ast.unparse(call.func) in names):
+            policy = replace(policy, is_atomic=True)  # noqa: PLW2901
         if taking.name == "__call__" and owner is not None:
             found[owner] = Repeater(module, policy, source, init, None, awaits)
         elif taking is around[-1] and not wraps:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from forbear_audit.libraries import clients
 from forbear_audit.libraries.effects import effects
-from forbear_audit.libraries.errors import error_names, is_doubtful
-from forbear_audit.libraries.http import is_general, is_reading
+from forbear_audit.libraries.errors import error_names, find_predicate, is_doubtful
+from forbear_audit.libraries.http import is_reading, says_purpose
 from forbear_audit.loops.loop_exits import find_repeated_statuses, survives
 from forbear_audit.loops.paths import goes_on, returned
 from forbear_audit.loops.statuses import DOUBTFUL, is_status, numbers, truth
@@ -14,11 +14,14 @@ from forbear_audit.loops.waits import mentions_header
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import RESET, RESPONSES_AND_ERRORS, WAITS
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
-from forbear_audit.reading.scopes import Function, keyword, walk_inside
+from forbear_audit.reading.scopes import keyword, walk_inside
 from forbear_audit.reading.syntax import calls_in, plain_names_in, statements_of_handlers
 from forbear_audit.rules.find import find_retries
 
-_BUSY = 429
+_BUSY, _MISSING = 429, 404
+_DECIDING = ("retry_on_exception", "retry_on_result", "on", "predicate")
+"""The options of decorators with a function that decides: of retrying, stamina and google-api-core."""
+
 _ACTING = ("POST", "PATCH", "post", "patch")
 _DEEPEST = 3  # classes of classes
 _MOST_READ = 30  # functions in which an error may be raised
@@ -35,6 +38,8 @@ def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.
         return
     handlers = statements_of_handlers(use.code.region)
     for effect in effects(module, use.code.attempt, handlers, repeated=use.code.region):
+        if effect.kind == "sql" and use.policy.is_atomic:
+            continue
         if (by_status and effect.kind == "network") or any(is_doubtful(name, effect.kind) for name in errors):
             rule = "UNSAFE" if effect.is_seen else "MAYBE-UNSAFE"
             yield rule, effect.node, f"{effect.text} is repeated; {effect.why}"
@@ -45,8 +50,8 @@ def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.
 def _doubts(module: Module, use: RetryUse) -> tuple[str, ...]:
     """Return the errors that are retried, without those whose handler goes on after statuses such as 429 only."""
     if use.code.loop is None or not use.code.tries:
-        give_up = _predicate(module, keyword(use.node, "giveup")) if isinstance(use.node, ast.Call) else None
-        if give_up is not None and all(returned(module, give_up, status) == {True} for status in (*DOUBTFUL, None)):
+        home, give_up = find_predicate(module, keyword(use.node, "giveup") if isinstance(use.node, ast.Call) else None)
+        if give_up is not None and all(returned(home, give_up, status) == {True} for status in (*DOUBTFUL, None)):
             return ()
         return use.policy.errors.names or ()
     certain: set[str] = set()
@@ -93,30 +98,31 @@ def _repeats_failures(module: Module, use: RetryUse) -> bool:
     """Return whether a status of 5xx leads to another attempt: by the conditions of a loop, or by a predicate."""
     if use.code.loop is not None:
         return bool(find_repeated_statuses(module, use.code.loop, DOUBTFUL))
-    return any(returned(module, each, status) == {True} for each in _conditions(module, use) for status in DOUBTFUL)
+    return any(_lets_pass(home, each, status) for home, each in _conditions(module, use) for status in DOUBTFUL)
 
 
-def _conditions(module: Module, use: RetryUse) -> Iterator[ast.AST]:
-    """Yield the functions that decide for a decorator whether it retries: `retry_if_exception(...)`, `on_predicate`."""
-    if not isinstance(use.node, ast.Call):
+def _lets_pass(home: Module, condition: ast.AST, status: int) -> bool:
+    """Return whether a condition says True for a status, or leaves it open and says False for one of 4xx."""
+    answers = returned(home, condition, status)
+    return answers == {True} or (False not in answers and False in returned(home, condition, _MISSING))
+
+
+def _conditions(module: Module, use: RetryUse) -> Iterator[tuple[Module, ast.AST]]:
+    """Yield the functions that decide for a decorator whether it retries, with their modules."""
+    made = module.value(use.node) if isinstance(use.node, ast.expr) else None
+    if not isinstance(made, ast.Call):
         return
-    for node in ast.walk(keyword(use.node, "retry") or ast.Constant(None)):
+    given = [keyword(made, name) for name in _DECIDING]
+    for node in ast.walk(module.value(keyword(made, "retry")) or ast.Constant(None)):
         if isinstance(node, ast.Call) and module.name_of(node.func).rpartition(".")[2] in (
             "retry_if_exception",
             "retry_if_result",
         ):
-            chosen = _predicate(module, node.args[0] if node.args else None)
-            if chosen is not None:
-                yield chosen
-
-
-def _predicate(module: Module, expr: ast.expr | None) -> Function | ast.Lambda | None:
-    """Return the function of this module, or the lambda, that an expression is."""
-    expr = module.value(expr)
-    if isinstance(expr, ast.Lambda):
-        return expr
-    target = module.top.get(expr.id) if isinstance(expr, ast.Name) else None
-    return target if isinstance(target, ast.FunctionDef) else None
+            given += node.args[:1]
+    for each in given:
+        home, chosen = find_predicate(module, each)
+        if chosen is not None:
+            yield home, chosen
 
 
 def find_unsafe_uses(module: Module, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str, str]]:
@@ -129,15 +135,17 @@ def find_unsafe_uses(module: Module, uses: RetryUses) -> Iterator[tuple[str, ast
             continue
         home, function = module.resolve_behaviour(call)
         others = uses if home is module else home.keep(find_retries)
-        use = others.by_function.get(id(function))
+        use = others.by_function.get(id(function)) or others.by_place.get(id(function))
         user = module.function_of(call)
         if function is None or use is None or (user is not None and is_reading(user.name)):
             continue
-        with home.bound(function, call, module):
+        with home.bound(function, call, module), home.bound(use.code.function, use.code.call, home):
             hits = [*find_unsafe_calls(home, use)]
-        shown = user is not None and not is_general(user.name)
-        for rule, _, message in hits[:1]:
-            yield "UNSAFE" if shown else rule, call, f"{message} (in {function.name}())", use.policy.library
+        shown = user is not None and says_purpose(module, user)
+        keys = [hit for hit in hits if hit[0] == "OUTER-KEY"]
+        for rule, _, message in hits[:1] + keys[:1]:
+            seen = "UNSAFE" if shown and rule == "MAYBE-UNSAFE" else rule
+            yield seen, call, f"{message} (in {function.name}())", use.policy.library
 
 
 def find_unsafe_client_calls(module: Module) -> Iterator[tuple[str, ast.AST, str, str]]:
@@ -153,7 +161,7 @@ def find_ignored_retry_after(module: Module, use: RetryUse) -> Iterator[tuple[st
     if use.policy.waits.reads_header or (use.policy.waits.kind == "unknown" and use.policy.waits.node is not None):
         return
     conditions = [*_conditions(module, use)]
-    nodes: list[ast.AST] = [*use.code.region, *conditions]
+    nodes: list[ast.AST] = [*use.code.region, *(each for _, each in conditions)]
     if not use.defined_elsewhere and isinstance(use.node, ast.expr):
         nodes.append(use.node)
     place = next((node for part in nodes for node in ast.walk(part) if _asks_for_429(module, node)), None)
@@ -172,7 +180,7 @@ def _asks_for_429(module: Module, node: ast.AST) -> bool:
     return any(_BUSY in (numbers(module, side) or ()) for side in sides)
 
 
-def _is_retried(module: Module, use: RetryUse, conditions: list[ast.AST]) -> bool:
+def _is_retried(module: Module, use: RetryUse, conditions: list[tuple[Module, ast.AST]]) -> bool:
     """Return whether a 429 may lead to another attempt."""
     if use.code.loop is not None:
         bodies = [use.code.loop.body, *(handler.body for attempt in use.code.tries for handler in attempt.handlers)]
@@ -180,7 +188,7 @@ def _is_retried(module: Module, use: RetryUse, conditions: list[ast.AST]) -> boo
             any(_asks_for_429(module, node) for node in walk_inside(body)) and goes_on(module, body, _BUSY)
             for body in bodies
         )
-    return True if not conditions else any(returned(module, each, _BUSY) != {False} for each in conditions)
+    return True if not conditions else any(returned(home, each, _BUSY) != {False} for home, each in conditions)
 
 
 def _may_read(use: RetryUse, nodes: list[ast.AST]) -> bool:

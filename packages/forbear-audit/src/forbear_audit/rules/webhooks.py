@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from forbear_audit.loops.statuses import numbers
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import WEBHOOKS
+from forbear_audit.reading.patterns import EVENT_KINDS, WEBHOOKS
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.scopes import Function, keyword, walk_inside
 
@@ -39,8 +39,15 @@ def _is_webhook(module: Module, function: Function) -> bool:
 
 
 def _knows_the_event(module: Module, node: ast.AST) -> bool:
-    """Return whether a test ends with a success before the work is done: the event was seen before."""
+    """Return whether a test ends with a success before the work is done: the event was seen before.
+
+    A test of the kind of the event says nothing about that.
+    """
     if not isinstance(node, ast.If) or isinstance(node.test, ast.UnaryOp):
+        return False
+    if isinstance(node.test, ast.Compare) and (
+        isinstance(node.test.ops[0], (ast.NotEq, ast.NotIn)) or EVENT_KINDS.search(ast.unparse(node.test.left))
+    ):
         return False
     last = node.body[-1]
     return isinstance(last, ast.Return) and not _status(module, last, 400)
