@@ -1,5 +1,6 @@
 """The targets of downloads: odd names, links, folders, targets that cannot be written, and the final rename."""
 
+import errno
 import os
 import resource
 from collections.abc import Generator
@@ -175,6 +176,14 @@ async def test_a_file_system_without_hard_links_clobbers_nothing_either(
     await fetched(cloud, tmp_path / "file", no_clobber=True)
     assert (tmp_path / "file").read_bytes() == data
     assert names(tmp_path) == ["file"]
+
+    def no_rename(*names: object, **folders: object) -> None:
+        raise OSError(errno.EIO, "the disk is broken")
+
+    monkeypatch.setattr(os, "replace", no_rename)
+    with pytest.raises(TransferError, match="the disk is broken"):
+        await fetched(cloud, tmp_path / "other", no_clobber=True)
+    assert not (tmp_path / "other").exists()  # an empty file would be skipped the next time
 
 
 async def test_a_folder_that_takes_the_place_meanwhile_is_a_clear_error(cloud: Cloud, tmp_path: Path) -> None:

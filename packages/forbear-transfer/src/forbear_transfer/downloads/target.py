@@ -27,6 +27,7 @@ from forbear_transfer.threads import run_steps
 
 _CREATE = os.O_RDWR | os.O_CREAT
 _LONGEST = 100
+_EXISTS = "{} exists already, and must not be replaced"
 _PART = re.compile(r"\..+\.[0-9a-f]{12}\.forbear", re.DOTALL)  # as `TargetPath.part_name` makes them
 _PERMISSIONS = 0o777  # other bits, such as set-user-ID, were meant for the content that is replaced
 
@@ -70,7 +71,7 @@ class TargetPath(AbstractContextManager["TargetPath", None]):
             folder, name = _open_folder(path, root)
             status = _stat(folder, name)
             if status is not None and no_clobber:
-                raise _make_error(path)
+                raise TargetExists(_EXISTS.format(path))
             if status is not None and stat.S_ISLNK(status.st_mode):
                 folder.close()
                 path = os.path.realpath(path)
@@ -233,8 +234,7 @@ class PartFile(AbstractContextManager["PartFile", None]):
             self._rename_to_target(version, options)
 
     def _rename_to_target(self, version: Object, options: DownloadOptions) -> None:
-        target, mtime = self._target, version.mtime
-        kept = version.mode if options.preserve_posix else None
+        target, mtime, kept = self._target, version.mtime, version.mode if options.preserve_posix else None
         mode = target.mode if kept is None else kept
         if options.listed is not None:
             check_listed(target.path, target.folder.stat_listed(target.name), options.listed, "replaced")
@@ -250,7 +250,7 @@ class PartFile(AbstractContextManager["PartFile", None]):
             else:
                 target.folder.rename(self._name, target.name)
         except FileExistsError as error:
-            raise _make_error(target.path) from error
+            raise TargetExists(_EXISTS.format(target.path)) from error
         except (OSError, OverflowError) as error:
             raise unwritable(target.path, error) from error
         self._published = True
@@ -289,10 +289,6 @@ def _stat(folder: OpenFolder, name: str) -> os.stat_result | None:
         return None
 
 
-def _make_error(path: str) -> TargetExists:
-    return TargetExists(f"{path} exists already, and must not be replaced")
-
-
 def _rename_new(folder: OpenFolder, name: str, target: str) -> None:
     """Rename the file `name` in the folder to `target`; raise FileExistsError if `target` exists."""
     if sys.platform == "win32":
@@ -304,7 +300,11 @@ def _rename_new(folder: OpenFolder, name: str, target: str) -> None:
         raise
     except OSError:  # a file system without hard links: an empty file claims the name
         os.close(folder.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
-        folder.rename(name, target)
+        try:
+            folder.rename(name, target)
+        except OSError:
+            folder.unlink(target)  # empty, it would look like a copy that is done
+            raise
     else:  # a process that dies here leaves a file with both names, to which `open_locked` does not write
         folder.unlink(name)
 
