@@ -7,7 +7,7 @@ from forbear.core.check import refuse_unknown
 from forbear.core.decide import DEFAULT, DEFAULT_MAX_RETRY_AFTER, Limits
 from forbear.run.derive import KEYWORDS, Derivable, check_joined
 from forbear.run.endings import RAISE
-from forbear.run.functions import MARK, check_retryable, is_async, name_of, refuse_plain_loop
+from forbear.run.functions import MARK, check_key, check_retryable, is_async, name_of, refuse_plain_loop
 from forbear.run.iterate import AsyncAttempts, Attempts
 from forbear.run.judges import types_of
 from forbear.run.loops import acall, awrap, call, wrap
@@ -58,6 +58,8 @@ class Policy(Derivable):
             raise TypeError(f"{function.__name__} is a class, and would become a function; decorate its methods")
         check_retryable(function)
         name = name_of(function)
+        if self.key is not None:
+            check_key(self.key, function)
         if is_async(function):
             return _mark(awrap(self, self.name or name, function), self, function)  # type: ignore[no-any-return]
         self._refuse_async_parts(name)

@@ -12,7 +12,7 @@ from forbear.policy import Policy
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.endings import RAISE
 from forbear.run.failure import DetailedFailure
-from forbear.run.functions import name_of, refuse_async
+from forbear.run.functions import check_takes, name_of, refuse_async
 from forbear.run.harm import HarmLog, settle, watch
 from forbear.run.judge_slot import unsafe_by_evidence
 from forbear.run.nesting import inherit, inner_report
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _DEFAULT = Policy((ConnectionError, TimeoutError), Limits(attempts=None))
 
+_ARGUMENTS = {"read": (), "modify": ("old",), "write": ("new",), "conflict": ("error",), "mine": ("value",)}
 _TRIED_ENOUGH = (Reason.ATTEMPTS, Reason.TIMEOUT, Reason.RETRY_AFTER, Reason.BUDGET, Reason.EXHAUSTED, Reason.STOPPED)
 """Reasons for which the cycle stops as well, because an inner policy reached a limit; not with `retry_exhausted`."""
 
@@ -156,6 +157,7 @@ class _UpdateCycle:
         for name, function in functions.items():
             if not callable(function) and not (name == "mine" and function is None):
                 raise TypeError(f"`{name}` must be callable, got {function!r}")
+            check_takes(f"`{name}`", function, *_ARGUMENTS[name])
         for name in ("modify", "conflict", "mine"):
             refuse_async(f"`{name}`", functions[name], "do async work in `read` or `write`")
         if not isinstance(policy, Policy):
@@ -170,10 +172,8 @@ class _UpdateCycle:
             raise TypeError("`policy` must have no on_give_up, because it would hide whether the change was made")
         watch()
         runtime = current.get()
-        self._read = read
-        self._modify = modify
-        self._conflict = conflict
-        self._mine = mine
+        self._read, self._modify = read, modify
+        self._conflict, self._mine = conflict, mine
         self._policy = policy
         self._step = "read"
         self._reports = reports_made[0]

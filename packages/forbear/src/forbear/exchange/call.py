@@ -18,7 +18,7 @@ from forbear.http.request_ids import is_resumable
 from forbear.policy import Policy
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.failure import DetailedFailure
-from forbear.run.functions import refuse_async
+from forbear.run.functions import check_takes, refuse_async
 from forbear.run.harm import watch
 from forbear.run.judges import Broken
 from forbear.run.ledger import Entry, enter
@@ -227,9 +227,11 @@ def first_limit(policy: Policy | None) -> float | None:
 
 
 def check_word(parameter: str, word: object) -> None:
-    """Raise TypeError for an async function by which a user vouches; `parameter` names it. Any other value passes."""
+    """Raise TypeError for a function by which a user vouches that is async, or takes no request. Other values pass."""
     if callable(word):
         refuse_async(f"`{parameter}`", word, "judge by the request or the response alone")
+        if parameter == "safe":
+            check_takes("`safe`", word, "request")
 
 
 def drop_proof(verdict: Verdict) -> Verdict:

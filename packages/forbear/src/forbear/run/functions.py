@@ -7,11 +7,14 @@ from collections.abc import Callable, Coroutine
 from functools import partial, update_wrapper
 from types import FunctionType, MethodType
 
+from forbear.core.check import INFINITY
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, NoReturn
 
+_VARIABLE, _BY_NAME = 0x04, 0x08  # CO_VARARGS, CO_VARKEYWORDS
 _COROUTINE, _GENERATOR, _ASYNC_GENERATOR = 0x80, 0x20, 0x200  # CO_COROUTINE, CO_GENERATOR, CO_ASYNC_GENERATOR
 _CONTEXT_MANAGERS = frozenset({"contextmanager.<locals>.helper", "asynccontextmanager.<locals>.helper"})
 _MARK, _OLD_MARK = "_is_coroutine_mark", "_is_coroutine"  # of inspect.markcoroutinefunction; of asyncio and mocks
@@ -133,6 +136,106 @@ def refuse_plain_loop(frame: "FrameType") -> None:
     if frame.f_code.co_flags & (_COROUTINE | _ASYNC_GENERATOR):
         raise TypeError(
             "`for attempt in policy` would block the event loop while it waits: write `async for attempt in policy`"
+        )
+
+
+def warn_of_blocking(name: str) -> None:
+    """Warn, once for each place, that the sync `name` waits in the thread of an event loop, which stands still.
+
+    The place is the line of the nearest coroutine that calls it, else the nearest line outside of forbear. A cell of a
+    notebook may wait: its loop serves nobody else.
+    """
+    import sys
+    from warnings import warn_explicit
+
+    frame: FrameType | None = sys._getframe(1)
+    place: FrameType | None = None
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__"))
+        if place is None and module.partition(".")[0] != "forbear":
+            place = frame
+        if frame.f_code.co_flags & (_COROUTINE | _ASYNC_GENERATOR):
+            if module.partition(".")[0] == "IPython" or frame.f_code.co_name == "<module>":
+                return
+            place = frame
+            break
+        frame = frame.f_back
+    if place is not None:
+        text = (
+            f"{name} waits between attempts and blocks the event loop meanwhile: make it async, or call it by "
+            "asyncio.to_thread (trio.to_thread.run_sync in trio)"
+        )
+        registry = place.f_globals.setdefault("__warningregistry__", {})
+        name = str(place.f_globals.get("__name__"))
+        warn_explicit(text, RuntimeWarning, place.f_code.co_filename, place.f_lineno, name, registry)
+
+
+def arity_of(function: "Any") -> "tuple[float, float] | None":
+    """Return the fewest and the most arguments by position that a function of the user takes, None if that is unknown.
+
+    It is known of what is written in Python, also behind partials, methods and `__call__`, but of no class. The fewest
+    are infinite if the function needs an argument by name.
+    """
+    bound = 0
+    given: dict[str, Any] = {}
+    while not isinstance(function, FunctionType):
+        if isinstance(function, partial):
+            if any(type(argument).__name__ == "_PlaceholderType" for argument in function.args):
+                return None
+            bound, given, function = bound + len(function.args), {**function.keywords, **given}, function.func
+        elif isinstance(function, MethodType):
+            bound, function = bound + 1, function.__func__
+        else:
+            method: Any = None if isinstance(function, type) or _flags(function) else type(function).__call__
+            if not isinstance(method, FunctionType):
+                return None  # a class, written in C, or a stand-in
+            bound, function = bound + 1, method
+    code = function.__code__
+    names, by_name = (
+        code.co_varnames[: code.co_argcount],
+        code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount],
+    )
+    needed = names[: len(names) - len(function.__defaults__ or ())]
+    free = names[bound:]
+    most: float = next((at for at, name in enumerate(free) if name in given), len(free))
+    if code.co_flags & _VARIABLE and most == len(free):
+        most = INFINITY
+    fewest: float = sum(name not in given for name in needed[bound:])
+    if any(name not in given and name not in (function.__kwdefaults__ or {}) for name in by_name):
+        fewest = INFINITY
+    return fewest, most
+
+
+def check_takes(parameter: str, function: object, *names: str) -> None:
+    """Raise TypeError unless `function` can be called with as many arguments by position as there are `names`.
+
+    What has no code in Python passes. `parameter` names the function in the text, and `names` its arguments.
+    """
+    arity = arity_of(function)
+    if arity is None or arity[0] <= len(names) <= arity[1]:
+        return
+    fewest, most = arity
+    if fewest == INFINITY:
+        takes = "needs an argument by name"
+    elif most == 0:
+        takes = "takes no arguments"
+    else:
+        takes = f"takes at most {most}" if most < len(names) else f"needs {fewest}"
+    listed = ", ".join(names)
+    count = f"with {len(names)} argument{'s' * (len(names) > 1)} ({listed})" if names else "without arguments"
+    like = f"lambda {listed}: ..." if names else "lambda: ..."
+    raise TypeError(f"{parameter} is called {count}, got {name_of(function)}, which {takes}; it must be like `{like}`")
+
+
+def check_key(key: object, function: object) -> None:
+    """Raise TypeError for a `key` that cannot take the arguments of the `function` that a policy decorates."""
+    own, others = arity_of(key), arity_of(function)
+    if own is None or others is None or _flags(_innermost(key)) & _BY_NAME or INFINITY in (own[0], others[0]):
+        return
+    if own[1] < others[0] or (own[0] > others[1] and not _flags(_innermost(function)) & _BY_NAME):
+        raise TypeError(
+            f"`key` is called with the arguments of the function, got {name_of(key)} for {name_of(function)}: "
+            "give it the same parameters, as in `lambda order: order.key`"
         )
 
 

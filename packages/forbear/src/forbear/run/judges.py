@@ -4,7 +4,7 @@ from forbear.core.check import in_seconds
 from forbear.core.record import Record
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.run import listeners
-from forbear.run.functions import refuse_async
+from forbear.run.functions import check_takes, refuse_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ def _check_part(on: "Any") -> None:
     if not callable(on):
         raise TypeError(f"`on` must be exception types or a callable that judges an error, got {on!r}")
     refuse_async("`on`", on, JUDGE)
+    check_takes("`on`", on, "error")
 
 
 _FOREIGN = frozenset({"tenacity", "backoff", "stamina", "retrying"})
@@ -142,22 +143,34 @@ def refuse_foreign(parameter: str, value: object) -> None:
     raise TypeError(f"`{parameter}` must not be {library}'s {name}: {cure}; docs/migrate.md has the whole table")
 
 
-def check_callable(parameter: str, function: "Any", cure: str = JUDGE) -> "Any":
+def check_callable(parameter: str, function: "Any", cure: str = JUDGE, argument: str = "") -> "Any":
     """Return `function`; raise TypeError if it is neither None nor a sync callable. `parameter` names it in the text.
 
-    The text for an async function ends with the `cure`.
+    The text for an async function ends with the `cure`. If an `argument` is named, the function must take one.
     """
     if function is not None:
         refuse_foreign(parameter, function)
         if not callable(function):
             raise TypeError(f"`{parameter}` must be callable or None, got {function!r}")
         refuse_async(f"`{parameter}`", function, cure)
+        if argument:
+            check_takes(f"`{parameter}`", function, argument)
     return function
 
 
-def make_check(cure: str) -> "Callable[[str, Any], Any]":
-    """Return a check of an option that is a sync callable or None; its errors end with the `cure`."""
-    return lambda name, value: check_callable(name, value, cure)
+def make_check(cure: str, argument: str = "") -> "Callable[[str, Any], Any]":
+    """Return a check of an option that is a sync callable or None; its errors end with the `cure`.
+
+    The callable must take the `argument`, if one is named.
+    """
+    return lambda name, value: check_callable(name, value, cure, argument)
+
+
+def check_on_give_up(name: str, value: "Any") -> "Any":
+    """Return the value of `on_give_up`: any, but a function must take the last error."""
+    if callable(value):
+        check_takes(f"`{name}`", value, "error")
+    return value
 
 
 def check_on_result(name: str, value: "Any") -> "Any":
@@ -167,7 +180,7 @@ def check_on_result(name: str, value: "Any") -> "Any":
             f"`{name}` judges returned values, and this judges errors: pass it as `on`, and let the function raise, as "
             f"response.raise_for_status() does; got {value!r}"
         )
-    return check_callable(name, value)
+    return check_callable(name, value, argument="value")
 
 
 def check_listener(parameter: str, listener: "Any") -> "Any":

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import ContextVar, Token
 
 from forbear.core.report import text_of
-from forbear.run.functions import name_of, refuse_async
+from forbear.run.functions import check_takes, name_of, refuse_async
 from forbear.text.redact import redact
 
 TYPE_CHECKING = False
@@ -67,6 +67,7 @@ def check(parameter: str, listener: object) -> None:
     if not callable(listener):
         raise TypeError(f"{parameter} must be callable with one event, got {listener!r}")
     refuse_async(parameter, listener, "use a plain function that passes the event on, such as to a queue or a new task")
+    check_takes(parameter, listener, "event")
 
 
 _active: "ContextVar[tuple[Callable[[Any], object], ...]]" = ContextVar("forbear_active_listeners", default=())

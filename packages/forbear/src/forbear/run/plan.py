@@ -6,10 +6,11 @@ from operator import attrgetter, call
 from forbear.core import check
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
-from forbear.core.record import Record
+from forbear.core.record import Record, UserRecord
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.run.budget import Budget
 from forbear.run.endings import RAISE, TryAgain
+from forbear.run.functions import check_takes
 from forbear.run.judges import (
     TYPES,
     Broken,
@@ -17,6 +18,7 @@ from forbear.run.judges import (
     check_choice,
     check_known_apis,
     check_listener,
+    check_on_give_up,
     check_on_result,
     check_safe,
     make_check,
@@ -144,6 +146,8 @@ def _check_backoff(name: str, value: "Any") -> "Any":
         raise TypeError(
             f"`{name}` must have a delay(n, u, previous) method, such as forbear.Exponential(), got {value!r}"
         )
+    if not isinstance(value, UserRecord):  # one of forbear's own
+        check_takes(f"`delay` of `{name}`", value.delay, "n", "u", "previous")
     return value
 
 
@@ -156,9 +160,11 @@ OPTIONS: "Mapping[str, Option]" = {
     "retry_exhausted": Option(False, _check_flag),
     "name": Option(None, _check_name),
     "service": Option(None, _keep),
-    "stop": Option(None, make_check("judge by the failure, or set an event for forbear.stop_on"), of_each=True),
-    "delay": Option(None, make_check("return the seconds at once"), of_each=True),
-    "on_give_up": Option(RAISE, _keep, of_functions=True),
+    "stop": Option(
+        None, make_check("judge by the failure, or set an event for forbear.stop_on", "failed"), of_each=True
+    ),
+    "delay": Option(None, make_check("return the seconds at once", "error"), of_each=True),
+    "on_give_up": Option(RAISE, check_on_give_up, of_functions=True),
     "raise_unsatisfied": Option(False, _check_flag, of_functions=True),
     "on_success": Option(None, check_listener, of_functions=True),
     "key": Option(None, make_check("return the key at once"), of_functions=True),

@@ -12,9 +12,11 @@ from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, WouldStop
 from forbear.core.report import Report, attach, reports_made
 from forbear.core.verdict import Kind
 from forbear.run import listeners
+from forbear.run.functions import warn_of_blocking
 from forbear.run.grant import Grant
 from forbear.run.judge_slot import declined
 from forbear.run.nesting import RunOrigin, record_report
+from forbear.run.runtime import in_event_loop
 from forbear.run.switch import ever_stopping
 
 TYPE_CHECKING = False
@@ -102,11 +104,14 @@ class RunRecord(Grant):
         self.previous = self.delay = delay
         if reports_made[0] != self.reports:
             self.reports = reports_made[0] if failure.checked is None else failure.checked
-        if ever_stopping[0] and not self.awaits:
-            from forbear.run.stopping import InterruptibleGrant, events
+        if not self.awaits:
+            if delay and in_event_loop():
+                warn_of_blocking(self.operation if self.subject is None else "a client")
+            if ever_stopping[0]:
+                from forbear.run.stopping import InterruptibleGrant, events
 
-            if watched := events():
-                return InterruptibleGrant(self, failure, delay, watched)
+                if watched := events():
+                    return InterruptibleGrant(self, failure, delay, watched)
         return self
 
     def _note(self, failure: "Failure", delay: float) -> "KeptFailure":

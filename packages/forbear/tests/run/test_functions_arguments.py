@@ -1,0 +1,184 @@
+"""Functions of the user that cannot take what they are called with are refused when the policy is made."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from unittest.mock import MagicMock, Mock, create_autospec
+
+import httpx
+import pytest
+
+import forbear
+from forbear.budgets import SharedBudget
+from forbear.run.functions import arity_of, check_key, check_takes
+from forbear.run.plan import OPTIONS
+
+
+class Callables:
+    """Methods and an object that can be called."""
+
+    def none(self) -> bool:
+        """Take nothing."""
+        return True
+
+    def one(self, error: object) -> bool:
+        """Take one argument."""
+        return bool(error)
+
+    def __call__(self) -> bool:
+        return True
+
+
+def two(first: object, second: object) -> bool:
+    """Take two arguments."""
+    return first is second
+
+
+def named(*, error: object) -> bool:
+    """Take an argument by name."""
+    return bool(error)
+
+
+OPTION_NAMES = ["on", "on_result", "stop", "delay", "on_event", "on_success", "on_give_up"]
+WRONG: list[tuple[Callable[..., Any], str]] = [
+    (lambda: True, "takes no arguments"),
+    (two, "needs 2"),
+    (named, "needs an argument by name"),
+    (Callables().none, "takes no arguments"),
+    (Callables(), "takes no arguments"),
+    (partial(Callables().one, 1), "takes no arguments"),
+]
+
+
+def make(option: str, function: object) -> forbear.Policy:
+    """Make a policy with one option."""
+    options: Any = {option: function}
+    return forbear.retry(**options) if option == "on" else forbear.retry(OSError, **options)
+
+
+@pytest.mark.parametrize("option", OPTION_NAMES)
+@pytest.mark.parametrize(("function", "takes"), WRONG, ids=map(str, range(6)))
+def test_a_function_must_take_one_argument(option: str, function: Callable[..., Any], takes: str) -> None:
+    """The error names the option, the argument, the function and what it takes."""
+    with pytest.raises(TypeError) as raised:
+        make(option, function)
+    assert str(raised.value).startswith(f"`{option}` is called with 1 argument (")
+    assert f", which {takes}; it must be like `lambda " in str(raised.value)
+
+
+@pytest.mark.parametrize("option", OPTION_NAMES)
+@pytest.mark.parametrize(
+    "function",
+    [
+        Callables().one,
+        partial(two, 1),
+        partial(two, second=2),
+        lambda *arguments: arguments,
+        lambda error, other=1: error,
+        lambda error, *, other=1: error,
+        print,
+        Mock(spec=len),
+        MagicMock(spec=len),
+        create_autospec(lambda error: error),
+    ],
+    ids=map(str, range(10)),
+)
+def test_what_can_take_it_passes(option: str, function: Callable[..., Any]) -> None:
+    """Functions in C, and stand-ins, are let through."""
+    make(option, function)
+
+
+def test_every_option_that_is_a_function_is_checked() -> None:
+    """A new option cannot be forgotten: each one here either refuses this function, or takes no functions."""
+    others = {"key", "name", "service", "safe", "apis", "others"}
+    for option in OPTIONS.keys() - others:
+        with pytest.raises((TypeError, ValueError)):
+            make(option, lambda: True)
+
+
+def test_adapters_and_listeners_check_at_once() -> None:
+    """Nothing is sent before, and no error is hidden later."""
+    wrong: Any = lambda: True  # noqa: E731 - its type is wrong, too
+    with pytest.raises(TypeError, match="`on_result` is called with 1 argument"):
+        forbear.install(httpx.Client(), on_result=wrong)
+    for client in (httpx.Client(), httpx.AsyncClient()):
+        with pytest.raises(TypeError, match="`safe` is called with 1 argument"):
+            forbear.install(client, safe=wrong)
+    with pytest.raises(TypeError, match="a listener is called with 1 argument"):
+        forbear.observe.listen(wrong)
+    with pytest.raises(TypeError, match="`on_event` is called with 1 argument"):
+        SharedBudget("redis://localhost", "name", on_event=wrong)
+
+
+class Slow:
+    """A backoff whose method takes too little."""
+
+    def delay(self, n: int) -> float:
+        """Return one second."""
+        return 1.0
+
+
+def test_a_backoff_of_the_user() -> None:
+    """Its method is called with three arguments."""
+    slow: Any = Slow()
+    text = (
+        r"`delay` of `backoff` is called with 3 arguments \(n, u, previous\), got .*Slow.delay, which takes at most 1"
+    )
+    with pytest.raises(TypeError, match=text):
+        forbear.retry(OSError, backoff=slow)
+
+
+@pytest.mark.parametrize("name", ["read", "modify", "write", "conflict", "mine"])
+def test_the_functions_of_update(name: str) -> None:
+    """Each is called with what its name says."""
+    parts: dict[str, Any] = {"read": dict, "modify": bool, "write": print, "conflict": bool, "mine": bool}
+    with pytest.raises(TypeError, match=f"`{name}` is called with"):
+        forbear.update(**{**parts, name: two})
+
+
+@pytest.mark.parametrize(
+    ("key", "function"),
+    [(lambda: "key", Callables().one), (two, Callables().one), (lambda order: order, two)],
+    ids=map(str, range(3)),
+)
+def test_a_key_takes_the_arguments_of_its_function(key: Any, function: Any) -> None:
+    """It is refused when the function is decorated."""
+    with pytest.raises(TypeError, match="`key` is called with the arguments of the function"):
+        forbear.retry(OSError, key=key)(function)
+
+
+@pytest.mark.parametrize(
+    ("key", "function"),
+    [
+        (lambda **names: "key", Callables().one),
+        (lambda *arguments: "key", two),
+        (lambda order: "key", lambda order, retry=True: order),
+        (lambda order: "key", lambda *arguments: arguments),
+        (lambda order, *, retry: "key", lambda **names: names),
+        (two, lambda **names: names),
+        (str, two),
+        (lambda order: "key", print),
+    ],
+    ids=map(str, range(8)),
+)
+def test_a_key_that_may_fit_passes(key: Any, function: Any) -> None:
+    """A key is let through where nothing is known for certain."""
+    check_key(key, function)
+
+
+def test_arities() -> None:
+    """A bound argument counts no more, and one bound by name leaves those before it."""
+    assert arity_of(partial(two, second=1)) == (1, 1)
+    assert arity_of(partial(partial(two, 1), 2)) == (0, 0)
+    assert arity_of(int) is arity_of(len) is None
+    with pytest.raises(TypeError, match=r"is called without arguments, got .*two, which needs 2; .* `lambda: ...`"):
+        check_takes("`read`", two)
+
+
+class _PlaceholderType:
+    """The type of functools.Placeholder in Python 3.14."""
+
+
+def test_a_placeholder_of_partial() -> None:
+    """Its place is not known."""
+    assert arity_of(partial(two, _PlaceholderType(), 1)) is None
