@@ -25,6 +25,7 @@ from forbear.run import listeners as _listeners
 from forbear.run.endings import TryAgain, Unsatisfied
 from forbear.run.judge_slot import declined as _declined
 from forbear.run.judge_slot import slot as _slot
+from forbear.run.judges import name_checks as _name_checks
 from forbear.run.runtime import AttemptTimeout
 from forbear.run.spending import Throttled
 from forbear.run.switch import disable, disabled, enable
@@ -127,6 +128,16 @@ def _note_declined(error: Exception, plan: "RetryPlan", operation: str) -> None:
 
 
 _declined[0] = _note_declined
+
+
+def _check_name(name: str) -> None:
+    """Raise ValueError for a name in `safe` that its service, as far as it is known, does not have."""
+    from forbear.judges.data_facts import check_name  # only for those who vouch
+
+    check_name(name)
+
+
+_name_checks.append(_check_name)
 
 __all__ = [
     "Api",

@@ -28,7 +28,7 @@ CASES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "case": (
         ("DELETE", f"{OBJECT}?ifgenerationmatch=1"),
-        "`ifgenerationmatch` does not count; write `ifGenerationMatch`, in this case of letters",
+        "`ifgenerationmatch` does not count; write `ifGenerationMatch`, with its capital letters",
     ),
     "header": (
         ("PUT", f"{XML}/a", "-d", "x", "-H", "x-goog-if-generation-match: abc"),

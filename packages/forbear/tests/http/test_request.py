@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from forbear.http import request
-from forbear.http.request import Request, joined
+from forbear.http.request import Request, joined, similar_method
 
 
 def test_a_request_has_defaults() -> None:
@@ -195,3 +195,15 @@ def test_the_place_of_a_url(url: str, origin: tuple[str, str | None, int | None]
     """A place is an origin and a folder; a URL that nobody can send is the place of nothing."""
     place = request.Place.of(url)
     assert (place.origin, place.folder) == (origin, folder)
+
+
+@pytest.mark.parametrize(
+    ("method", "meant"),
+    [
+        ("POTS", "POST"), ("GTE", "GET"), ("PTU", "PUT"), ("DELET", "DELETE"), ("PATHC", "PATCH"), ("GETT", "GET"),
+        ("POST", None), ("LIST", None), ("PURGE", None), ("INVOKE", None), ("FETCH", None),
+    ],
+)  # fmt: skip
+def test_a_misspelt_method(method: str, meant: str | None) -> None:
+    """The usual method that is meant is found; known methods and new ones are none."""
+    assert similar_method(method) == meant

@@ -50,10 +50,38 @@ WRONG: list[tuple[Callable[..., Any], str]] = [
 ]
 
 
-def make(option: str, function: object) -> forbear.Policy:
+def make(option: str, function: object) -> None:
     """Make a policy with one option."""
     options: Any = {option: function}
-    return forbear.retry(**options) if option == "on" else forbear.retry(OSError, **options)
+    if option == "on":
+        forbear.retry(**options)
+    else:
+        forbear.retry(OSError, **options)
+
+
+def any_number(*arguments: object) -> object:
+    """Take any number of arguments."""
+    return arguments
+
+
+def any_names(**names: object) -> object:
+    """Take arguments by name."""
+    return names
+
+
+def with_default(error: object, other: object = 1) -> object:
+    """Take one argument, or two."""
+    return error is other
+
+
+def with_option(error: object, *, other: object = 1) -> object:
+    """Take one argument, and an option."""
+    return error is other
+
+
+def with_name(order: object, *, retry: object) -> object:
+    """Take one argument, and another by name."""
+    return order is retry
 
 
 @pytest.mark.parametrize("option", OPTION_NAMES)
@@ -73,13 +101,13 @@ def test_a_function_must_take_one_argument(option: str, function: Callable[..., 
         Callables().one,
         partial(two, 1),
         partial(two, second=2),
-        lambda *arguments: arguments,
-        lambda error, other=1: error,
-        lambda error, *, other=1: error,
+        any_number,
+        with_default,
+        with_option,
         print,
         Mock(spec=len),
         MagicMock(spec=len),
-        create_autospec(lambda error: error),
+        create_autospec(Callables().one),
     ],
     ids=map(str, range(10)),
 )
@@ -131,14 +159,15 @@ def test_a_backoff_of_the_user() -> None:
 @pytest.mark.parametrize("name", ["read", "modify", "write", "conflict", "mine"])
 def test_the_functions_of_update(name: str) -> None:
     """Each is called with what its name says."""
+    wrong: Any = two
     parts: dict[str, Any] = {"read": dict, "modify": bool, "write": print, "conflict": bool, "mine": bool}
     with pytest.raises(TypeError, match=f"`{name}` is called with"):
-        forbear.update(**{**parts, name: two})
+        forbear.update(**(parts | {name: wrong}))
 
 
 @pytest.mark.parametrize(
     ("key", "function"),
-    [(lambda: "key", Callables().one), (two, Callables().one), (lambda order: order, two)],
+    [(lambda: "key", Callables().one), (two, Callables().one), (Callables().one, two)],
     ids=map(str, range(3)),
 )
 def test_a_key_takes_the_arguments_of_its_function(key: Any, function: Any) -> None:
@@ -150,14 +179,14 @@ def test_a_key_takes_the_arguments_of_its_function(key: Any, function: Any) -> N
 @pytest.mark.parametrize(
     ("key", "function"),
     [
-        (lambda **names: "key", Callables().one),
-        (lambda *arguments: "key", two),
-        (lambda order: "key", lambda order, retry=True: order),
-        (lambda order: "key", lambda *arguments: arguments),
-        (lambda order, *, retry: "key", lambda **names: names),
-        (two, lambda **names: names),
+        (any_names, Callables().one),
+        (any_number, two),
+        (Callables().one, with_default),
+        (Callables().one, any_number),
+        (with_name, any_names),
+        (two, any_names),
         (str, two),
-        (lambda order: "key", print),
+        (Callables().one, print),
     ],
     ids=map(str, range(8)),
 )

@@ -79,6 +79,10 @@ def record(run: Callable[[Main], object], work: Callable[[], None], times: int =
     return caught
 
 
+def ignore(loop: object, context: object) -> None:
+    """Pass over an error of a callback."""
+
+
 def in_asyncio(main: Main) -> None:
     """Run in asyncio."""
     asyncio.run(main())
@@ -135,7 +139,7 @@ def test_a_callback_of_a_loop() -> None:
     def call_soon(_: Main) -> None:
         loop = asyncio.new_event_loop()
         try:
-            loop.set_exception_handler(lambda *_: None)
+            loop.set_exception_handler(ignore)
             loop.call_soon(by_call)
             loop.call_soon(loop.stop)
             loop.run_forever()

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Callable
-from difflib import get_close_matches
 from urllib.parse import SplitResult, quote, urlsplit
 
 from forbear.answers import NoAnswer
-from forbear.http.request import Request
+from forbear.http.request import METHODS, Request, similar_method
 
 Reader = Callable[[str], bytes | None]
 """A function that returns the content of a file, or of stdin for "-"; None for what it does not read."""
@@ -16,13 +15,6 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _SAFE = "/?:@!$&'()*+,;=%[]-._~|^{}`\"<>\\"  # left unchanged: all but spaces, controls and non-ASCII characters
 _THIS_MACHINE = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?![\w.-])", re.IGNORECASE)
 _CLOUD_STORAGE = "https://storage.googleapis.com/storage/v1/b"
-
-
-_METHODS = (
-    "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY", "SEARCH", "REPORT",
-    "PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "LINK", "UNLINK", "PURGE",
-)  # fmt: skip
-"""Usual methods; any other may be sent, too, but one that is nearly one of these is a slip."""
 
 
 class Draft:
@@ -82,8 +74,9 @@ class Draft:
             raise NoAnswer(
                 "the method must be an HTTP method such as GET or PATCH", "put it first and the URL after it"
             )
-        if method.upper() not in _METHODS:
-            for near in get_close_matches(method.upper(), _METHODS, 1, 0.75):
+        if method.upper() not in METHODS:
+            near = similar_method(method.upper())
+            if near is not None:
                 raise NoAnswer(f"{method} is no HTTP method", f"write {near}")
             if "://" not in url and "/" not in url:
                 raise NoAnswer(

@@ -75,7 +75,7 @@ def _search_query(query: str, name: str) -> Iterator[str]:
         for pair in query.split("&"):
             other = pair.partition("=")[0]
             if other != name and other.lower() == name.lower():
-                yield f"`{other}` does not count; write `{name}`, in this case of letters"
+                yield f"`{other}` does not count; write `{name}`, with its capital letters"
 
 
 def _search_header(value: str | None, name: str) -> Iterator[str]:

@@ -185,6 +185,13 @@ _OURS = {
 """The keywords of other retry libraries, and what they are called here; an empty text: forbear always does so."""
 
 
+def did_you_mean(name: str, known: "Iterable[str]") -> str:
+    """Return words that suggest the `known` name which is nearest to a wrong one, to end a text; "" if none is near."""
+    from difflib import get_close_matches  # costs more to import than it is worth before an error
+
+    return "".join(f'; did you mean "{near}"?' for near in get_close_matches(name, tuple(known), 1))
+
+
 def refuse_unknown(function: str, unknown: "Iterable[str]", known: "Sequence[str]") -> None:
     """Raise TypeError if there are `unknown` keywords; the text names the first one and the `known` one to write.
 

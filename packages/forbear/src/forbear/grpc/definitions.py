@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple, get_args
 
+from forbear.core.check import did_you_mean
 from forbear.core.record import Record
 from forbear.grpc.status import parts
 
@@ -96,6 +97,22 @@ def find_types(name: str) -> RpcTypes | None:
         if len(kinds) == 2:
             return RpcTypes(kinds[0][0], kinds[1], tuple(rule["uri"] for rule in _rest_rules(name, module)))
     return None
+
+
+def check_method(name: str, parameter: str) -> None:
+    """Raise ValueError if the service in the name of an RPC is loaded, but has no such method; any other name passes.
+
+    `parameter` is the one that has the name, for the text.
+    """
+    service, _, method = name.partition("/")
+    module: Any = sys.modules.get("google.protobuf.descriptor_pool")
+    for pool in () if module is None else (module.Default(), *_pools):
+        with suppress(KeyError):
+            methods = pool.FindServiceByName(service).methods_by_name
+            if method in methods:
+                return
+            near = did_you_mean(method, methods)
+            raise ValueError(f"`{parameter}` must hold names of RPCs; {service} has no method {method!r}{near}")
 
 
 def _find_method(name: str, pools: "Iterable[Any]") -> "Any":

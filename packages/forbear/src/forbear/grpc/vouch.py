@@ -10,6 +10,7 @@ from forbear.core.record import Record
 from forbear.core.service import OperationSet
 from forbear.grpc import codes
 from forbear.grpc.call import GrpcCall
+from forbear.grpc.definitions import check_method
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,13 +130,21 @@ def rpc_patterns(
 ) -> "tuple[RpcPattern | OperationSet, ...]":
     """Return the patterns in `safe`, one or several; TypeError or ValueError for wrong ones."""
     if isinstance(safe, str):
-        return (RpcPattern(safe, parameter),)
+        return (_pattern(safe, parameter),)
     if not isinstance(safe, Iterable):
         raise TypeError(
             f"`{parameter}` must be the full name of an RPC such as {_EXAMPLE}, several of them, or a function of the "
             f"call; got {safe!r}"
         )
-    return tuple(each if isinstance(each, RpcPattern | OperationSet) else RpcPattern(each, parameter) for each in safe)
+    return tuple(each if isinstance(each, RpcPattern | OperationSet) else _pattern(each, parameter) for each in safe)
+
+
+def _pattern(text: str, parameter: str) -> RpcPattern:
+    """Return the pattern of a text; ValueError also for a method that its service, if it is loaded, does not have."""
+    pattern = RpcPattern(text, parameter)
+    if pattern.after is None:
+        check_method(f"{pattern.service}/{pattern.before}", parameter)
+    return pattern
 
 
 def vouched(judgement: "Judgement", call: GrpcCall, vouch: RpcVouch) -> "Judgement":

@@ -21,7 +21,7 @@ def is_cut(target: str) -> bool:
 
 
 def values(query: str, name: str) -> list[str]:
-    """Return all values of the query parameter `name` (in this case), percent-decoded, in order; `+` is not decoded."""
+    """Return all values of the query parameter `name`, percent-decoded, in order; case counts, and `+` stays."""
     if name not in query and "%" not in query:
         return []
     matches: list[str] = []

@@ -133,6 +133,15 @@ IDEMPOTENT = frozenset({"PUT", "DELETE"})
 
 _WRITES = frozenset({*IDEMPOTENT, "POST", "PATCH", "CONNECT"})
 
+_EXTENSIONS = (
+    "ACL BAN BASELINE-CONTROL BCOPY BDELETE BIND BMOVE BPROPFIND BPROPPATCH CHECKIN CHECKOUT COPY FLUSH "
+    "LABEL LINK LIST LOCK M-SEARCH MERGE MKACTIVITY MKCALENDAR MKCOL MKREDIRECTREF MKWORKSPACE MOVE "
+    "NOTIFY ORDERPATCH POLL PROPFIND PROPPATCH PURGE QUERY REBIND REFRESH REPORT SEARCH SOURCE SUBSCRIBE "
+    "UNBIND UNCHECKOUT UNLINK UNLOCK UNSUBSCRIBE UPDATE UPDATEREDIRECTREF VERSION-CONTROL VIEW"
+)
+METHODS = READS | _WRITES | frozenset(_EXTENSIONS.split())
+"""Methods that are known. Any other may be sent, too, but one that is nearly one of these is a slip."""
+
 OVERRIDES = ("x-http-method-override", "x-http-method", "x-method-override")
 """Headers, in lower case, by which many servers let a request name another method than its own."""
 
@@ -175,8 +184,21 @@ def danger(method: str) -> int:
     return 1 if method in IDEMPOTENT else 2 if method == "PATCH" else 3
 
 
+def similar_method(method: str) -> str | None:
+    """Return the usual method that is meant by one which is not known, such as POST for POTS; None if none is."""
+    if method in METHODS:
+        return None
+    swapped = sorted(method)
+    for name in ("GET", "PUT", "POST", "PATCH", "DELETE", "HEAD"):
+        if sorted(name) == swapped:
+            return name
+    from difflib import get_close_matches  # costs more to import than it is worth before an error
+
+    return next(iter(get_close_matches(method, sorted(METHODS), 1, 0.75)), None)
+
+
 def method_label(method: str) -> str:
-    """Return the method as a label of metrics: itself if it is PATCH or of RFC 9110, in this case, else "_OTHER"."""
+    """Return the method as a label of metrics: itself if it is PATCH or of RFC 9110, in capitals, else "_OTHER"."""
     return method if method in READS or method in _WRITES else "_OTHER"
 
 

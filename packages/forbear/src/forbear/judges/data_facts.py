@@ -175,6 +175,35 @@ def _is_read(text: str) -> bool:
     )
 
 
+_LISTED = (
+    "ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT CLOSE CLUSTER COMMENT COMMIT COPY CREATE DEALLOCATE "
+    "DECLARE DELETE DISCARD DO DROP END EXEC EXECUTE EXPLAIN FETCH GRANT IMPORT INSERT LISTEN LOAD LOCK "
+    "MERGE MOVE NOTIFY OPTIMIZE PRAGMA PREPARE REFRESH REINDEX RELEASE RENAME REPLACE RESET REVOKE "
+    "ROLLBACK SAVEPOINT SELECT SET SHOW START TRUNCATE UNLISTEN UPDATE UPSERT USE VACUUM VALUES WITH"
+)
+STATEMENTS = frozenset(_LISTED.split())
+"""The first words of statements of SQL, by which a user may vouch for them."""
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError for a name in `safe` that is nearly one of Redis, or that a loaded definition does not have.
+
+    Those are the definitions of RPCs, and the models of botocore.
+    """
+    if "/" in name:
+        from forbear.grpc.vouch import rpc_patterns
+
+        rpc_patterns(name)
+    elif "." in name:
+        from forbear.services.aws.vouch import check_loaded
+
+        check_loaded(name)
+    elif name.upper() not in STATEMENTS:
+        from forbear.services.redis.vouch import safe_commands
+
+        safe_commands(name)
+
+
 def sql_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
     """Return the facts about a statement.
 

@@ -102,6 +102,10 @@ class Facts:
         option = vouch.option_for(self._call) if self._what is None else option_for(self._call, named)
         return f"if a second execution does no harm, say so: {option}"
 
+    def is_matched(self, word: str) -> bool:
+        """Return whether a pattern or set of the user covers the request, which nothing has vouched for."""
+        return ("://" in word or isinstance(word, OperationSet)) and covers(patterns(word), self._call)
+
 
 class Word:
     """The knowledge of an adapter about a request that it sent.

@@ -16,6 +16,7 @@ from forbear.http.request import READS
 from forbear.judges.arguments import Arguments
 from forbear.judges.data_facts import aws_facts, find_facts_by_name, redis_facts, sql_facts, was_read
 from forbear.judges.facts import VOUCH_FOR_ALL, Facts, Word, grpc_facts, http_facts, is_covered, is_refused
+from forbear.text.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -215,13 +216,13 @@ is_bare, find = walk.is_bare, walk.find
 
 def judge(evidence: Evidence, error: BaseException, context: "RunContext") -> Judgement:
     """Return the judgement on the least safe request of the `evidence` that was found in `error`."""
-    return _rule(*_find_least_safe(evidence, error, context))
+    return _rule(*_find_least_safe(evidence, error, context), context.plan.safe)
 
 
-def _rule(row: Ruling, facts: Facts) -> Judgement:
-    """Return the judgement of the row that fits a request."""
+def _rule(row: Ruling, facts: Facts, safe: tuple[str, ...] = ()) -> Judgement:
+    """Return the judgement of the row that fits a request; `safe` is the word of the run."""
     if not row.repeats:
-        return _forbid(row, facts)
+        return _forbid(row, facts, safe)
     return _MAYBE_DONE if row.maybe_done else _BILLED if row.code == "safe" and facts.billed else _REPEATED
 
 
@@ -251,7 +252,7 @@ def judge_sent(
     facts.read_before = bool(reads) and sent.method not in READS and was_read(sent, reads)
     if context is not None and not facts.automatic and facts.condition == "key":
         _note_latest(facts, context)
-    return _rule(row_of(facts), facts)
+    return _rule(row_of(facts), facts, () if context is None else context.plan.safe)
 
 
 def _note_latest(facts: Facts, context: "RunContext") -> None:
@@ -285,12 +286,15 @@ def may_repeat(error: BaseException) -> bool:
     return evidence is None or _find_least_safe(evidence, error, None)[0].repeats
 
 
-def _forbid(row: Ruling, facts: Facts) -> Judgement:
-    """Return the judgement of a row that stops, with its reason and its cure."""
+def _forbid(row: Ruling, facts: Facts, safe: tuple[str, ...]) -> Judgement:
+    """Return the judgement of a row that stops, with its reason, its cure, and what in `safe` does not match."""
     what = facts.what
     why = row.why.format(what=what)
     if facts.done:
         why = why.replace("may have been executed", "has been executed")
+    unmatched = [f'"{redact(word)}"' for word in safe if not facts.is_matched(word)]
+    if unmatched:
+        why += f" (safe={', '.join(unmatched)} does not match it)"
     text = f"{why}; {row.cure.format(cure=facts.cure)}"
     return Judgement("functions", what, Safety.NEVER, refused=text)
 

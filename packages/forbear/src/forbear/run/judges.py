@@ -205,6 +205,9 @@ def check_choice(name: str, value: "Any") -> "Any":
     return value
 
 
+name_checks: "list[Callable[[str], None]]" = []
+"""The checks of names in `safe`, of those who know the services: each raises ValueError for a name that is none."""
+
 _VOUCHES = 'patterns such as "POST https://api.example.com/search", or names of commands, RPCs and operations'
 """The values of `safe`, as errors name them."""
 
@@ -226,6 +229,9 @@ def check_safe(name: str, value: "Any") -> "Any":
     wrong = [text for text in names if not fullmatch(r"/?[\w.]+/(\w+|\*)|[\w.-]+( [\w-]+)?", text)]
     if wrong:
         raise ValueError(f"`{name}` must hold {_VOUCHES}, got {wrong[0]!r}")
+    for check_name in name_checks:
+        for text in names:
+            check_name(text)
     return tuple(listed)
 
 

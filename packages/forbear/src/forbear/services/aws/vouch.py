@@ -1,10 +1,13 @@
 """Vouching for calls of AWS: the user's word, by the option `safe` of the clients, that they may be executed twice."""
 
 import re
+import sys
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
-from typing import cast
+from functools import cache
+from typing import Any, cast
 
+from forbear.core.check import did_you_mean
 from forbear.core.record import Record
 from forbear.core.service import OperationSet
 from forbear.evidence.sent import AwsCall
@@ -15,6 +18,8 @@ SafeCalls = str | Iterable[str] | Callable[[AwsCall], bool]
 
 _PATTERN = re.compile(r"[a-z0-9][a-z0-9-]*\.[A-Za-z0-9*]+", re.ASCII)
 _EXAMPLE = '"sqs.SendMessage"'
+_OTHERS = ("kafka.Produce",)
+"""Names of calls that are none of AWS, although a service of AWS has the first word."""
 
 
 class AwsVouch(Record):
@@ -36,7 +41,25 @@ class AwsVouch(Record):
         listed = [f"{service}.{operation}" for operation in operations]
         for pattern in () if callable(self.safe) else self.safe:
             if not isinstance(pattern, OperationSet) and not any(fnmatchcase(name, pattern) for name in listed):
-                raise ValueError(f"`safe` must hold names of operations of {service}, got {pattern!r}")
+                near = did_you_mean(pattern, listed)
+                raise ValueError(f"`safe` must hold names of operations of {service}, got {pattern!r}{near}")
+
+
+def check_loaded(name: str) -> None:
+    """Raise ValueError for the name of an operation that botocore's models, if it is loaded, do not have."""
+    loaders: Any = sys.modules.get("botocore.loaders")
+    service = name.partition(".")[0]
+    listed = () if loaders is None or name in _OTHERS else _operations(loaders, service)
+    if listed:
+        AwsVouch(name).check_names(service, listed)
+
+
+@cache
+def _operations(loaders: Any, service: str) -> tuple[str, ...]:
+    """Return the operations of a service, () for one that botocore does not know."""
+    loader = loaders.create_loader()
+    known = service in loader.list_available_services("service-2")
+    return tuple(loader.load_service_model(service, "service-2")["operations"]) if known else ()
 
 
 def vouched(judgement: AwsJudgement, call: AwsCall, vouch: AwsVouch) -> AwsJudgement:
