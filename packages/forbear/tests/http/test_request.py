@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from forbear.http import request
-from forbear.http.request import Request, joined, similar_method
+from forbear.http.request import Request, find_similar_method, joined
 
 
 def test_a_request_has_defaults() -> None:
@@ -206,4 +206,4 @@ def test_the_place_of_a_url(url: str, origin: tuple[str, str | None, int | None]
 )  # fmt: skip
 def test_a_misspelt_method(method: str, meant: str | None) -> None:
     """The usual method that is meant is found; known methods and new ones are none."""
-    assert similar_method(method) == meant
+    assert find_similar_method(method) == meant

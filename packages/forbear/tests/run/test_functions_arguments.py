@@ -10,7 +10,7 @@ import pytest
 
 import forbear
 from forbear.budgets import SharedBudget
-from forbear.run.functions import arity_of, check_key, check_takes
+from forbear.run.functions import check_key, check_takes, find_arity
 from forbear.run.plan import OPTIONS
 
 
@@ -197,9 +197,9 @@ def test_a_key_that_may_fit_passes(key: Any, function: Any) -> None:
 
 def test_arities() -> None:
     """A bound argument counts no more, and one bound by name leaves those before it."""
-    assert arity_of(partial(two, second=1)) == (1, 1)
-    assert arity_of(partial(partial(two, 1), 2)) == (0, 0)
-    assert arity_of(int) is arity_of(len) is None
+    assert find_arity(partial(two, second=1)) == (1, 1)
+    assert find_arity(partial(partial(two, 1), 2)) == (0, 0)
+    assert find_arity(int) is find_arity(len) is None
     with pytest.raises(TypeError, match=r"is called without arguments, got .*two, which needs 2; .* `lambda: ...`"):
         check_takes("`read`", two)
 
@@ -210,4 +210,4 @@ class _PlaceholderType:
 
 def test_a_placeholder_of_partial() -> None:
     """Its place is not known."""
-    assert arity_of(partial(two, _PlaceholderType(), 1)) is None
+    assert find_arity(partial(two, _PlaceholderType(), 1)) is None

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from urllib.parse import SplitResult, quote, urlsplit
 
 from forbear.answers import NoAnswer
-from forbear.http.request import METHODS, Request, similar_method
+from forbear.http.request import METHODS, Request, find_similar_method
 
 Reader = Callable[[str], bytes | None]
 """A function that returns the content of a file, or of stdin for "-"; None for what it does not read."""
@@ -75,7 +75,7 @@ class Draft:
                 "the method must be an HTTP method such as GET or PATCH", "put it first and the URL after it"
             )
         if method.upper() not in METHODS:
-            near = similar_method(method.upper())
+            near = find_similar_method(method.upper())
             if near is not None:
                 raise NoAnswer(f"{method} is no HTTP method", f"write {near}")
             if "://" not in url and "/" not in url:

@@ -185,7 +185,7 @@ _OURS = {
 """The keywords of other retry libraries, and what they are called here; an empty text: forbear always does so."""
 
 
-def did_you_mean(name: str, known: "Iterable[str]") -> str:
+def suggest(name: str, known: "Iterable[str]") -> str:
     """Return words that suggest the `known` name which is nearest to a wrong one, to end a text; "" if none is near."""
     from difflib import get_close_matches  # costs more to import than it is worth before an error
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple, get_args
 
-from forbear.core.check import did_you_mean
+from forbear.core.check import suggest
 from forbear.core.record import Record
 from forbear.grpc.status import parts
 
@@ -111,7 +111,7 @@ def check_method(name: str, parameter: str) -> None:
             methods = pool.FindServiceByName(service).methods_by_name
             if method in methods:
                 return
-            near = did_you_mean(method, methods)
+            near = suggest(method, methods)
             raise ValueError(f"`{parameter}` must hold names of RPCs; {service} has no method {method!r}{near}")
 
 

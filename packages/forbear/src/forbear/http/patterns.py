@@ -2,7 +2,7 @@
 
 from forbear.core.record import Record
 from forbear.core.service import OperationSet
-from forbear.http.request import Request, method_overrides, similar_method
+from forbear.http.request import Request, find_similar_method, method_overrides
 from forbear.text.redact import HIDDEN, hide, printable, without_user
 
 TYPE_CHECKING = False
@@ -147,7 +147,7 @@ def _words(text: object, parameter: str) -> tuple[str, str]:
             f"`{parameter}` must hold patterns of a method in upper case, a space and a URL, such as {EXAMPLE}; "
             f"got {without_user(text)!r}"
         )
-    near = similar_method(method)
+    near = find_similar_method(method)
     if near is not None:
         raise ValueError(f"`{parameter}` must hold methods of HTTP; did you mean {near}? got {without_user(text)!r}")
     return method, url

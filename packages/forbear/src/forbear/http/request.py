@@ -184,7 +184,7 @@ def danger(method: str) -> int:
     return 1 if method in IDEMPOTENT else 2 if method == "PATCH" else 3
 
 
-def similar_method(method: str) -> str | None:
+def find_similar_method(method: str) -> str | None:
     """Return the usual method that is meant by one which is not known, such as POST for POTS; None if none is."""
     if method in METHODS:
         return None

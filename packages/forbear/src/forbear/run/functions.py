@@ -170,7 +170,7 @@ def warn_of_blocking(name: str) -> None:
         warn_explicit(text, RuntimeWarning, place.f_code.co_filename, place.f_lineno, name, registry)
 
 
-def arity_of(function: "Any") -> "tuple[float, float] | None":
+def find_arity(function: "Any") -> "tuple[float, float] | None":
     """Return the fewest and the most arguments by position that a function of the user takes, None if that is unknown.
 
     It is known of what is written in Python, also behind partials, methods and `__call__`, but of no class. The fewest
@@ -211,7 +211,7 @@ def check_takes(parameter: str, function: object, *names: str) -> None:
 
     What has no code in Python passes. `parameter` names the function in the text, and `names` its arguments.
     """
-    arity = arity_of(function)
+    arity = find_arity(function)
     if arity is None or arity[0] <= len(names) <= arity[1]:
         return
     fewest, most = arity
@@ -229,7 +229,7 @@ def check_takes(parameter: str, function: object, *names: str) -> None:
 
 def check_key(key: object, function: object) -> None:
     """Raise TypeError for a `key` that cannot take the arguments of the `function` that a policy decorates."""
-    own, others = arity_of(key), arity_of(function)
+    own, others = find_arity(key), find_arity(function)
     if own is None or others is None or _flags(_innermost(key)) & _BY_NAME or INFINITY in (own[0], others[0]):
         return
     if own[1] < others[0] or (own[0] > others[1] and not _flags(_innermost(function)) & _BY_NAME):

@@ -16,7 +16,7 @@ from forbear.run.functions import warn_of_blocking
 from forbear.run.grant import Grant
 from forbear.run.judge_slot import declined
 from forbear.run.nesting import RunOrigin, record_report
-from forbear.run.runtime import in_event_loop
+from forbear.run.runtime import is_in_event_loop
 from forbear.run.switch import ever_stopping
 
 TYPE_CHECKING = False
@@ -105,7 +105,7 @@ class RunRecord(Grant):
         if reports_made[0] != self.reports:
             self.reports = reports_made[0] if failure.checked is None else failure.checked
         if not self.awaits:
-            if delay and in_event_loop():
+            if delay and is_in_event_loop():
                 warn_of_blocking(self.operation if self.subject is None else "a client")
             if ever_stopping[0]:
                 from forbear.run.stopping import InterruptibleGrant, events

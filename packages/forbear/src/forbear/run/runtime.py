@@ -58,7 +58,7 @@ def in_trio() -> bool:
     return trio is not None and bool(trio.lowlevel.in_trio_task())
 
 
-def in_event_loop() -> bool:
+def is_in_event_loop() -> bool:
     """Return whether the caller runs in the thread of an event loop that runs, of asyncio or trio; imports neither."""
     events = sys.modules.get("asyncio.events")
     find = getattr(events, "_get_running_loop", None)  # written in C; uvloop sets what it returns, too

@@ -1,7 +1,7 @@
 """A word of the user that matches nothing is refused where that can be known, and named when a run stops."""
 
-import botocore.loaders  # pyright: ignore[reportMissingTypeStubs] # its models are then known
-import google.iam.v1.iam_policy_pb2
+from importlib import import_module
+
 import httpx
 import pytest
 
@@ -11,7 +11,8 @@ from forbear.judges.data_facts import STATEMENTS, check_name
 from forbear.services.redis.service import commands
 from forbear.testing import virtual_time
 
-LOADED = (botocore.loaders, google.iam.v1.iam_policy_pb2)
+for _each in ("botocore.loaders", "google.iam.v1.iam_policy_pb2"):
+    import_module(_each)  # the definitions there are then known
 
 
 @pytest.mark.parametrize(

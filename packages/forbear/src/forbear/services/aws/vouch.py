@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any, cast
 
-from forbear.core.check import did_you_mean
+from forbear.core.check import suggest
 from forbear.core.record import Record
 from forbear.core.service import OperationSet
 from forbear.evidence.sent import AwsCall
@@ -41,7 +41,7 @@ class AwsVouch(Record):
         listed = [f"{service}.{operation}" for operation in operations]
         for pattern in () if callable(self.safe) else self.safe:
             if not isinstance(pattern, OperationSet) and not any(fnmatchcase(name, pattern) for name in listed):
-                near = did_you_mean(pattern, listed)
+                near = suggest(pattern, listed)
                 raise ValueError(f"`safe` must hold names of operations of {service}, got {pattern!r}{near}")
 
 
