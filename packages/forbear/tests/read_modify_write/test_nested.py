@@ -25,6 +25,8 @@ from forbear_testkit.read_modify_write.store import (
     overtaken,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*blocks the event loop")  # the inner policies are sync in each driver
+
 every_driver = pytest.mark.parametrize("drive", DRIVERS, ids=lambda driver: driver.name)
 with_and_without_mine = pytest.mark.parametrize("knows", [True, False], ids=["mine", "no-mine"])
 

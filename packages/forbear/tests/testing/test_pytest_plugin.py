@@ -35,6 +35,7 @@ def test_virtual_time(virtual_time: VirtualTime) -> None:
 
 
 @both
+@pytest.mark.filterwarnings("ignore:.*blocks the event loop")  # what it expects is computed by sync code
 async def test_virtual_time_in_async_tests(virtual_time: VirtualTime, anyio_backend: str) -> None:
     """The fixture applies to the event loop that runs the test."""
     assert await POLICY.acall(AsyncScript(OSError, OSError, "done")) == "done"

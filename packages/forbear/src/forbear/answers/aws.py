@@ -35,6 +35,8 @@ def parse_call(words: Sequence[str], parameters: object) -> AwsCall:
     """
     if parameters is not None and not isinstance(parameters, Mapping):
         raise TypeError(f"`parameters` must map names to values, got a {type(parameters).__qualname__}")
+    if len(words) == 1:
+        words = words[0].split(".")  # as `safe` has it: "sqs.SendMessage"
     if len(words) != 2:
         raise NoAnswer(
             f"a call of AWS is a service and an operation, got {len(words)} words", "such as sqs SendMessage"

@@ -70,7 +70,11 @@ def find_rule(host: str, method: str, target: str) -> str | None:
     """Return what the rules say of the RPC that a request to a JSON API of Google stands for, None if it is unknown."""
     judgement = rules.judge_json(host, method, target)
     known = isinstance(judgement, RpcJudgement) and "/" in str(judgement.operation)
-    return f"as {judgement.operation}: {judgement.why}" if known and isinstance(judgement, RpcJudgement) else None
+    if not known or not isinstance(judgement, RpcJudgement):
+        return None
+    conditions = "" if judgement.repeatable else "".join(f"only with {each}, " for each in judgement.conditions[:1])
+    word = "; but a POST of HTTP needs your word" if judgement.repeatable and method == "POST" else ""
+    return f"as {judgement.operation}: {conditions}{judgement.why}{word}"
 
 
 def parse_fields(text: str) -> dict[str, object]:

@@ -202,7 +202,8 @@ def refuse_unknown(function: str, unknown: "Iterable[str]", known: "Sequence[str
         if ours == "":
             cure = "leave it out, because the last error is always raised"
         elif ours in known:
-            cure = f"write `{ours}`" + (", which counts the first call, too" if "retries" in name else "")
+            counts = name == "total" or "retries" in name
+            cure = f"write `{ours}`" + (", which counts the first call, too: one more" if counts else "")
         else:
             from difflib import get_close_matches  # costs more to import than it is worth before an error
 

@@ -16,6 +16,7 @@ from forbear.cli.kit.output import EXIT_CODES, BadInput, tell
 from forbear.cli.kit.profiles import RECOMMENDED, profile_option, retry_not_found_option
 from forbear.cli.kit.values import body_content
 from forbear.http.request import Request
+from forbear.tables.google_apis import is_google
 
 if TYPE_CHECKING:
     from forbear.answers.answer import Answer
@@ -232,7 +233,8 @@ def _answer_http(request: Request, options: _ExplainOptions) -> "Answer":
     from forbear.answers import http
 
     answer = http.answer(request, options["service"], _choose_profile(options))
-    if not options["as_json"] and options["service"] is None and answer.judgement.service == http.UNKNOWN_SERVICE:
+    is_unknown = answer.judgement.service == http.UNKNOWN_SERVICE and answer.rule is None
+    if not options["as_json"] and options["service"] is None and is_unknown and not is_google(request.host):
         tell("the host is not known: judged by HTTP alone; for an emulator name its --service")
     return answer
 

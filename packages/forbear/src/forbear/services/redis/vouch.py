@@ -5,7 +5,7 @@ it only adds something, it must not share a key with another write there; see `f
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import cache
 
@@ -68,6 +68,14 @@ def names_of(name: str, command: Command) -> set[str]:
     return {name, _BY_ONE[name]} if by_one else {name}
 
 
+def find_similar(words: Sequence[str]) -> str | None:
+    """Return the known command that is meant by one which is not known, None if none is; modules have others."""
+    name = words[0].upper()
+    if name in _depends() or name in _containers():
+        return None
+    return next(iter(get_close_matches(name, _depends(), 1, _SIMILAR)), None)
+
+
 def _check_name(text: object) -> str:
     """Return a name in upper case with single spaces; TypeError or ValueError for a wrong one."""
     if not isinstance(text, str):
@@ -88,9 +96,9 @@ def _check_name(text: object) -> str:
         first = name.partition(" ")[0]
         if first != name and first in _depends() and first not in _containers():
             raise ValueError(f'`safe` must hold names of commands without arguments, such as "{first}"; got {text!r}')
-        similar = get_close_matches(name, _depends(), 1, _SIMILAR)
-        if similar:
-            raise ValueError(f'`safe` must hold names of commands; got {text!r}, is it "{similar[0]}"?')
+        similar = find_similar([name])
+        if similar is not None:
+            raise ValueError(f'`safe` must hold names of commands; got {text!r}, is it "{similar}"?')
         if first != name and first not in _containers() and "." not in first:
             raise ValueError(f"`safe` must hold names of commands; got {text!r}, and there is no {first}")
     return name

@@ -252,7 +252,7 @@ _OPERATION = "google.longrunning.Operations/DeleteOperation"
 _OLD = ("bigquery", "compute")
 """The APIs with RPCs that also answer on www.googleapis.com."""
 _VERBS = {
-    "POST": ("Create",),
+    "POST": ("Create", "Insert"),
     "GET": ("Get",),
     "PATCH": ("Update",),
     "PUT": ("Create", "Update"),
