@@ -34,7 +34,6 @@ Examples:
   forbear explain recorded.har
   forbear explain --operations cloud_storage.json"""
 
-
 _SPELLED = {"headers": "-H", "body": "-d", "fields": "--json-fields", "modules": "--import", "as_csv": "--csv"}
 _OF_CURL = ("headers", "body", "data_binary")
 
@@ -233,8 +232,8 @@ def _answer_http(request: Request, options: _ExplainOptions) -> "Answer":
     from forbear.answers import http
 
     answer = http.answer(request, options["service"], _choose_profile(options))
-    is_unknown = answer.judgement.service == http.UNKNOWN_SERVICE and answer.rule is None
-    if not options["as_json"] and options["service"] is None and is_unknown and not is_google(request.host):
+    is_known = answer.judgement.service != http.UNKNOWN_SERVICE or is_google(request.host)
+    if not (is_known or options["as_json"] or options["service"]):
         tell("the host is not known: judged by HTTP alone; for an emulator name its --service")
     return answer
 
