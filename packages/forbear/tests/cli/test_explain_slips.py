@@ -1,5 +1,7 @@
 """`forbear explain` names what was meant by a slip, and what it knows of an RPC agrees with its answer."""
 
+from typing import Any
+
 import pytest
 
 import forbear
@@ -50,5 +52,6 @@ def test_a_post_that_creates_is_judged_by_its_rpc(invoke: Invoke, url: str, rpc:
 @pytest.mark.parametrize("option", ["total", "retries", "max_retries"])
 def test_the_hint_for_a_number_of_retries(option: str) -> None:
     """The first call counts, too."""
+    retry: Any = forbear.retry
     with pytest.raises(TypeError, match="write `attempts`, which counts the first call, too: one more"):
-        forbear.retry(OSError, **{option: 3})  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+        retry(OSError, **{option: 3})

@@ -56,14 +56,18 @@ _REASONS = {
     "set": "a second one sets what is set already, by two readers of its comment",
     "gone": "a second one finds nothing to remove, by two readers of its comment",
 }
-_NOT_FOUND, _ALREADY_EXISTS, _NOT_NOW = codes.NOT_FOUND, codes.NUMBERS["ALREADY_EXISTS"], codes.FAILED_PRECONDITION
+_NOT_FOUND, _ALREADY_EXISTS, _FAILED_PRECONDITION = (
+    codes.NOT_FOUND,
+    codes.NUMBERS["ALREADY_EXISTS"],
+    codes.FAILED_PRECONDITION,
+)
 _DONE = {
     "key": (_NOT_FOUND, _ALREADY_EXISTS),
     "create": (_ALREADY_EXISTS,),
     "delete": (_NOT_FOUND,),
-    "etag": (codes.ABORTED, _NOT_NOW),
-    "set": (_ALREADY_EXISTS, _NOT_NOW),
-    "gone": (_NOT_FOUND, _NOT_NOW),
+    "etag": (codes.ABORTED, _FAILED_PRECONDITION),
+    "set": (_ALREADY_EXISTS, _FAILED_PRECONDITION),
+    "gone": (_NOT_FOUND, _FAILED_PRECONDITION),
 }
 
 
