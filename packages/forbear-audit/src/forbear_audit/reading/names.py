@@ -225,7 +225,12 @@ class Names(Scopes):
 
     def is_class(self, expr: ast.expr) -> bool:
         """Return whether an expression is a class of the package itself, and no object of it."""
-        return False
+        home = self.home_of(expr)
+        dotted = home.local_name(expr)
+        if home.is_own(expr, dotted) or "." not in dotted:
+            return isinstance(home.top.get(dotted[1:]), ast.ClassDef)
+        _, node, rest = home.trace(dotted)
+        return isinstance(node, ast.ClassDef) and not rest
 
     def whole(self, call: ast.Call) -> ast.Call:
         """Return a call with all that it passes written out."""

@@ -186,10 +186,6 @@ class Objects(Names):
             return True
         return isinstance(self.definition(expr)[1], (ast.FunctionDef, ast.AsyncFunctionDef))
 
-    def is_class(self, expr: ast.expr) -> bool:
-        """Return whether an expression is a class of the package itself, and no object of it."""
-        return isinstance(expr, (ast.Name, ast.Attribute)) and isinstance(self.definition(expr)[1], ast.ClassDef)
-
     def resolve_call(self, call: ast.Call) -> tuple[Self, Function | None]:
         """Return the function that a call calls, in this module or another of its package, with its module."""
         if not isinstance(call.func, (ast.Name, ast.Attribute)):
