@@ -121,12 +121,16 @@ def _listen_at_the_root(logs: catching_logs[LogCaptureHandler]) -> LogCaptureHan
 setattr(catching_logs, "__enter__", _listen_at_the_root)  # noqa: B010 - no checker takes it as an assignment
 
 
-def _leave_out_of_collections() -> None:
-    """Leave all that is in use by now out of every collection to come."""
+def collect_leftovers() -> None:
+    """Collect the garbage of earlier tests: what one left open must not fail another, which cannot say whose it was."""
     with warnings.catch_warnings():
-        # What a test that ended long ago left open must not fail another test, which cannot say whose it was.
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
+
+
+def _leave_out_of_collections() -> None:
+    """Leave all that is in use by now out of every collection to come."""
+    collect_leftovers()
     gc.freeze()
 
 

@@ -22,6 +22,7 @@ from forbear_testkit.clients.retrying import retrying
 from forbear_testkit.clients.secure import untrusted
 from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.garbage import loops_through_forbear
+from forbear_testkit.plugin import collect_leftovers
 
 pytestmark = pytest.mark.anyio
 
@@ -172,7 +173,7 @@ async def test_a_continued_body_leaves_no_loop_behind() -> None:
         async with session.get(wire.url) as response:
             return await response.read()
 
-    gc.collect()
+    collect_leftovers()
     gc.disable()
     try:
         with Wire(BROKEN, REST) as wire:
@@ -208,7 +209,7 @@ async def test_no_failed_attempt_keeps_anything_alive(status: int | None, failur
         except aiohttp.ClientConnectionError:
             return None
 
-    gc.collect()
+    collect_leftovers()
     gc.disable()
     try:
         with Wire(*[reply(503)] * failures * (status is not None), reply(200)) as wire, virtual_time(seed=7):

@@ -13,6 +13,7 @@ from forbear.services import rfc9110
 from forbear.testing import virtual_time
 from forbear_testkit.clients.flavours import Flavour
 from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.plugin import collect_leftovers
 
 
 def test_redirects_are_followed(flavour: Flavour) -> None:
@@ -140,7 +141,7 @@ def test_nothing_is_left_for_the_garbage_collector(flavour: Flavour, script: lis
         except library.ReadError:
             return None
 
-    gc.collect()
+    collect_leftovers()
     gc.disable()
     try:
         with virtual_time():

@@ -26,6 +26,7 @@ from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.secure import untrusted
 from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.garbage import loops_through_forbear
+from forbear_testkit.plugin import collect_leftovers
 
 WHOLE = b"one,two,three"
 MEDIA = "/storage/v1/b/bkt/o/thing?alt=media"
@@ -165,7 +166,7 @@ def test_an_error_leaves_no_loop_behind(session: requests.Session) -> None:
         with pytest.raises(requests.exceptions.ChunkedEncodingError):
             assert session.get(wire.url, stream=True).content
 
-    gc.collect()
+    collect_leftovers()
     gc.disable()
     try:
         with Wire(reply(200, b"abc", 'ETag: "e"', length=9, end="close"), reply(404)) as wire:

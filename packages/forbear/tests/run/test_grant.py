@@ -16,6 +16,7 @@ from forbear.run.runtime import current
 from forbear.run.state import Run
 from forbear.run.stopping import InterruptibleGrant, stop_on
 from forbear.testing.virtual_clock import virtual_time
+from forbear_testkit.plugin import collect_leftovers
 from forbear_testkit.run.cases import BUSY, Busy
 from forbear_testkit.run.remote_budget import Remote
 
@@ -67,7 +68,7 @@ def test_within_stop_on_the_grant_waits_when_it_is_asked() -> None:
 @pytest.mark.parametrize("budget", [lambda: Remote(True), lambda: Remote(False), Known], ids=["yes", "no", "late"])
 def test_a_settled_grant_keeps_no_error_alive(budget: Callable[[], Budget]) -> None:
     """An error leads to frames, which hold the grant: together they would be a circle."""
-    gc.collect()
+    collect_leftovers()
     gc.disable()
     try:
         with virtual_time():

@@ -17,6 +17,7 @@ import forbear
 from forbear.run.open_runs import blocks, is_earlier, path_of_runs
 from forbear.testing import virtual_time
 from forbear_testkit.evidence.forms import AFORMS, FORMS
+from forbear_testkit.plugin import collect_leftovers
 
 POLICY = forbear.retry(on=OSError, attempts=3, timeout=None)
 EAGER = forbear.retry(on=OSError, attempts=3, timeout=None, on_success=lambda event: None)
@@ -282,7 +283,7 @@ def test_nothing_is_kept(form: str) -> None:
 
     argument = Argument()
     watched = weakref.ref(argument)
-    gc.collect()
+    collect_leftovers()
     gc.disable()
     try:
         if form == "decorated":

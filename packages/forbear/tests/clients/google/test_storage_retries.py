@@ -24,6 +24,7 @@ from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.google import ANONYMOUS
+from forbear_testkit.plugin import collect_leftovers
 
 CHUNK = 262_144
 LOST = (Fault.reset(when="after", times=1), Fault.status(503, when="after", times=1), Fault.truncate(1, times=1))
@@ -287,7 +288,7 @@ def test_nothing_is_left_for_the_garbage_collector(cloud: Cloud, bucket: Any) ->
         except exceptions.GoogleAPIError as error:
             watched.append(weakref.ref(error))
 
-    gc.collect()
+    collect_leftovers()
     gc.disable()
     try:
         give_up(lambda: bucket.patch(retry=ours.DEFAULT_RETRY))

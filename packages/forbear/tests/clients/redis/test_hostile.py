@@ -13,6 +13,7 @@ import forbear
 from forbear.core.report import report
 from forbear_testkit.clients.listen import listening
 from forbear_testkit.clients.redis.flavours import AT_ONCE, FLAVOURS, Flavour
+from forbear_testkit.plugin import collect_leftovers
 from forbear_testkit.rows import sampled
 
 KB = 1024
@@ -62,7 +63,7 @@ def _no_collector(request: pytest.FixtureRequest) -> Iterator[None]:
     if "nested" not in request.node.name:
         yield
         return
-    gc.collect()
+    collect_leftovers()
     gc.disable()
     yield
     gc.enable()

@@ -10,11 +10,12 @@ import pytest
 from forbear_testkit.clients.redis.flavours import FLAVOURS, Flavour, Session
 from forbear_testkit.clients.redis.proxy import LOSE, in_turn, proxy
 from forbear_testkit.clients.redis.watched import add_one
+from forbear_testkit.plugin import collect_leftovers
 
 
 @pytest.fixture(autouse=True)
 def _no_collector() -> Iterator[None]:
-    gc.collect()
+    collect_leftovers()
     gc.disable()
     yield
     gc.enable()
