@@ -56,18 +56,14 @@ _REASONS = {
     "set": "a second one sets what is set already, by two readers of its comment",
     "gone": "a second one finds nothing to remove, by two readers of its comment",
 }
-_NOT_FOUND, _ALREADY_EXISTS, _FAILED_PRECONDITION = (
-    codes.NOT_FOUND,
-    codes.NUMBERS["ALREADY_EXISTS"],
-    codes.FAILED_PRECONDITION,
-)
+_NOT_FOUND, _ALREADY_EXISTS, _UNMET = codes.NOT_FOUND, codes.NUMBERS["ALREADY_EXISTS"], codes.FAILED_PRECONDITION
 _DONE = {
     "key": (_NOT_FOUND, _ALREADY_EXISTS),
     "create": (_ALREADY_EXISTS,),
     "delete": (_NOT_FOUND,),
-    "etag": (codes.ABORTED, _FAILED_PRECONDITION),
-    "set": (_ALREADY_EXISTS, _FAILED_PRECONDITION),
-    "gone": (_NOT_FOUND, _FAILED_PRECONDITION),
+    "etag": (codes.ABORTED, _UNMET),
+    "set": (_ALREADY_EXISTS, _UNMET),
+    "gone": (_NOT_FOUND, _UNMET),
 }
 
 
