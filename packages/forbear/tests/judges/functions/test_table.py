@@ -13,10 +13,10 @@ from forbear.clients.httpx import RetryTransport
 from forbear.events import Reason, Recovered, WouldStop
 from forbear.evidence import walk
 from forbear.evidence.sent import Sent
-from forbear.http.request import Request
+from forbear.http.request import Place, Request
 from forbear.judges.arguments import Arguments
-from forbear.judges.facts import Facts, http_facts
-from forbear.judges.functions import ROWS, row_of
+from forbear.judges.facts import Facts, Word, http_facts
+from forbear.judges.functions import ROWS, judge_sent, row_of
 from forbear.testing import virtual_time
 from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.evidence.http_clients import SYNC
@@ -65,6 +65,16 @@ FOUND = [
 def test_rows(expected: str, found: str) -> None:
     """Each request is read by the first row that fits."""
     assert found == expected
+
+
+def test_a_read_by_post_writes_nothing_that_was_read_before() -> None:
+    """A search is repeated, also after a read of what it searches; an unknown POST is not."""
+    api, places = forbear.Api("https://shop.example", service="elasticsearch"), [Place.of("https://shop.example/items")]
+    found = list[bool]()
+    for path in ("/items/_search", "/items/_doc"):
+        sent = Sent("httpx", "http", "POST", Request("POST", "shop.example", path, {}, b"{}"))
+        found.append(judge_sent(sent, None, places, done=False, word=Word(apis=(api,))).repeatable)
+    assert found == [True, False]
 
 
 def test_every_row_that_stops_says_why_and_what_to_do() -> None:
