@@ -82,7 +82,8 @@ def redis_command(module: Module, call: ast.Call) -> tuple[str, str] | None:
     for command in (name, name.replace(" ", "")):
         judged = redis_service.classify((command.encode(), *words))
         if judged.operation is not None:
-            if judged.repeatable or not judged.mutation or judged.connection or judged.scripted:
+            drifts = any('"drift"' in condition for condition in judged.conditions)  # it may only expire later
+            if judged.repeatable or drifts or not judged.mutation or judged.connection or judged.scripted:
                 return None
             return f"Redis {judged.operation}", "the table of redis says that it may not be executed twice"
     return None

@@ -1,7 +1,6 @@
 """Requests in code: their method and URL where they can be read, and whether they may be executed twice."""
 
 import ast
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -11,6 +10,7 @@ from forbear.adapters import Request
 from forbear.verdicts import Safety
 from forbear_audit.libraries import keys
 from forbear_audit.reading.modules import Module
+from forbear_audit.reading.names import is_none
 from forbear_audit.reading.patterns import (
     ABSOLUTE_FUNCTIONS,
     GENERAL_FUNCTIONS,
@@ -27,7 +27,9 @@ from forbear_audit.reading.patterns import (
     WORD_STARTS,
     WRITING_FUNCTIONS,
 )
-from forbear_audit.reading.scopes import Function, from_package, keyword
+from forbear_audit.reading.scopes import Function, from_package, keyword, walk_inside
+from forbear_audit.reading.syntax import calls_in, plain_names_in
+from forbear_audit.reading.texts import read_text
 
 LIBRARIES = (
     "requests", "httpx", "httpx2", "aiohttp", "niquests", "urllib3", "aiohttp_retry", "google.auth.transport.requests",
@@ -44,7 +46,9 @@ _OPTIONS = frozenset({"json", "data", "headers", "timeout", "files", "params", "
 _RUNS = {"run": 0, "run_with_advanced_retry": 1}
 """The methods of the hook of Airflow for HTTP, with the position of the path."""
 
-_DEEPEST = 5  # steps from a name to its value
+_CONDITIONS = ("if-match", "if-none-match", "if-unmodified-since", "if-none-exist")
+"""The headers that make a request conditional; the last one is of FHIR."""
+
 _MOST_CALLERS = 10  # of a function that sends any request
 
 
@@ -70,7 +74,7 @@ def request_of(module: Module, call: ast.Call) -> CodeRequest | None:
         return None
     if name in _VERBS:
         place = first or keyword(call, "url")
-        return CodeRequest(call, name.upper(), _url(module, place), place)
+        return CodeRequest(call, name.upper(), read_text(module, place), place)
     return _read_named(module, call)
 
 
@@ -82,14 +86,14 @@ def _read_hook(module: Module, call: ast.Call, position: int) -> CodeRequest | N
     option = keyword(made, "method") or next(iter(made.args), None)
     method = module.constant(option) if option is not None else "POST"
     place = keyword(call, "endpoint") or next(iter(call.args[position:]), None)
-    return CodeRequest(call, method.upper(), _url(module, place), place) if isinstance(method, str) else None
+    return CodeRequest(call, method.upper(), read_text(module, place), place) if isinstance(method, str) else None
 
 
 def _read_named(module: Module, call: ast.Call) -> CodeRequest | None:
     """Return the request of a call whose first argument is the method, None if that is unknown."""
     method = module.constant(call.args[0] if call.args else keyword(call, "method"))
     place = call.args[1] if len(call.args) > 1 else keyword(call, "url")
-    return CodeRequest(call, method.upper(), _url(module, place), place) if isinstance(method, str) else None
+    return CodeRequest(call, method.upper(), read_text(module, place), place) if isinstance(method, str) else None
 
 
 def _read_sent(module: Module, call: ast.Call, first: ast.expr | None) -> CodeRequest | None:
@@ -108,7 +112,7 @@ def _read_sent(module: Module, call: ast.Call, first: ast.expr | None) -> CodeRe
         call, url = made, made.args[0] if made.args else keyword(made, "url")
     option = keyword(call, "method")
     method = module.constant(option) if option is not None else "POST" if body is not None else "GET"
-    return CodeRequest(call, method.upper(), _url(module, url)) if isinstance(method, str) else None
+    return CodeRequest(call, method.upper(), read_text(module, url)) if isinstance(method, str) else None
 
 
 def _is_client(module: Module, call: ast.Call) -> bool:
@@ -126,33 +130,15 @@ def _is_client(module: Module, call: ast.Call) -> bool:
     if isinstance(owner, ast.Subscript):
         name = str(module.constant(owner.slice))
     uses_http = any(full.partition(".")[0] in LIBRARIES for full in module.imports.values())
-    named = bool(HTTP_CLIENTS.search(name)) and (uses_http or "/" in (_url(module, next(iter(call.args), None)) or ""))
+    named = bool(HTTP_CLIENTS.search(name)) and (
+        uses_http or "/" in (read_text(module, next(iter(call.args), None)) or "")
+    )
     return named and any(item.arg in _OPTIONS for item in call.keywords)
 
 
 def _makes_client(dotted: str) -> bool:
     package, _, name = dotted.rpartition(".")
     return name in _CLIENTS and any(package == lib or package.startswith(f"{lib}.") for lib in LIBRARIES)
-
-
-def _url(module: Module, expr: ast.expr | None, depth: int = 0) -> str | None:
-    expr = module.value(expr) if depth < _DEEPEST else None
-    if isinstance(expr, ast.Constant) and isinstance(expr.value, str):
-        return expr.value
-    if isinstance(expr, ast.JoinedStr):
-        inner = [v.value if isinstance(v, ast.FormattedValue) else v for v in expr.values]
-        return "".join(_url(module, part, depth + 1) or "x" for part in inner)
-    if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr == "format":
-        text = _url(module, expr.func.value, depth + 1)
-        return None if text is None else re.sub(r"\{\w*\}", "x", text)
-    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mod):
-        text = _url(module, expr.left, depth + 1)
-        return None if text is None else re.sub(r"%(?:\(\w+\))?[sdr]", "x", text)
-    if isinstance(expr, ast.Call) and module.name_of(expr.func).endswith("urljoin") and len(expr.args) > 1:
-        return (_url(module, expr.args[0], depth + 1) or "x/") + (_url(module, expr.args[1], depth + 1) or "x")
-    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Add):
-        return (_url(module, expr.left, depth + 1) or "x") + (_url(module, expr.right, depth + 1) or "x")
-    return None
 
 
 def find_unsafe_request(module: Module, request: CodeRequest, region: list[ast.stmt]) -> str | None:
@@ -179,7 +165,7 @@ def find_unsafe_request(module: Module, request: CodeRequest, region: list[ast.s
         return "its URL is made inside of what is repeated, so every attempt creates another one"
     if request.method not in ("POST", "PATCH") or _is_harmless(module, request) or _is_part(module, request.call):
         return None
-    if any(name.lower() in ("if-match", "if-none-match", "if-unmodified-since") for name in headers):
+    if any(name.lower() in _CONDITIONS for name in headers) or _looks_first(module, request, region):
         return None
     key = keys.find_key(module, request.call)
     if key is not None:
@@ -187,6 +173,47 @@ def find_unsafe_request(module: Module, request: CodeRequest, region: list[ast.s
     if keys.has_own_id(module, request.call, region):
         return None
     return f"{request.method} is not idempotent: a lost response does not prove that nothing was done"
+
+
+def _looks_first(module: Module, request: CodeRequest, region: list[ast.stmt]) -> bool:
+    """Return whether each attempt reads first what is there: it then only adds what is missing, or changes it."""
+    call, names, items = request.call, set[str](), set[str]()
+    for node in walk_inside(region):
+        if getattr(node, "lineno", 0) > call.lineno:
+            continue
+        match node:
+            case ast.Assign(targets=targets, value=value) if _reads(module, value, names):
+                names |= {name for target in targets for name in plain_names_in(target)}
+            case ast.For(target=target, iter=value) if _reads(module, value, names):
+                items |= plain_names_in(target)
+            case ast.If(test=test) if plain_names_in(test) & (names | items):
+                negated = isinstance(test, ast.UnaryOp)
+                inner = test.operand if isinstance(test, ast.UnaryOp) else test
+                if isinstance(inner, ast.Compare) and is_none(inner.comparators[0]):
+                    negated, inner = isinstance(inner.ops[0], ast.Is), inner.left
+                if not isinstance(inner, ast.Name) and not plain_names_in(inner) & items:
+                    continue  # a property of what is there
+                found, missing = (node.orelse, node.body) if negated else (node.body, node.orelse)
+                is_found = keys.is_inside(module, call, found)
+                ends = found and isinstance(found[-1], (ast.Return, ast.Break, ast.Continue)) and not is_found
+                if keys.is_inside(module, call, missing) or (is_found if request.method == "PATCH" else ends):
+                    return True
+            case _:
+                pass
+    return False
+
+
+def _reads(module: Module, value: ast.expr, names: set[str]) -> bool:
+    """Return whether an expression is what a GET returned, or is made of it."""
+    if plain_names_in(value) & names:
+        return True
+    for call in calls_in([value]):
+        home, function = module.resolve_call(call)
+        sent = [request_of(home, each) for each in calls_in(function.body)] if function else [request_of(module, call)]
+        known = {each.method for each in sent if each is not None}
+        if known == {"GET"} or (function is not None and not known and is_reading(function.name)):
+            return True
+    return False
 
 
 def shows_purpose(module: Module, request: CodeRequest) -> bool:

@@ -19,6 +19,7 @@ from forbear_audit.reading.patterns import (
 )
 from forbear_audit.reading.scopes import from_package, walk_inside
 from forbear_audit.reading.syntax import calls_in, calls_method
+from forbear_audit.reading.texts import read_text
 
 _RUNS = ("execute", "executemany", "exec_driver_sql", "fetch", "fetchval", "fetchrow")
 _BATCHES = ("execute_values", "execute_batch")
@@ -73,13 +74,11 @@ def _text(module: Module, expr: ast.expr) -> str | None:
     value = module.value(expr)
     if isinstance(value, ast.Call) and module.name_of(value.func).endswith("text") and value.args:
         value = module.value(value.args[0])
-    if isinstance(value, ast.Call) and isinstance(value.func, (ast.Name, ast.Attribute)):  # `insert(table).values(...)`
+    if isinstance(value, ast.Call) and getattr(value.func, "attr", "") != "format":  # `insert(table).values(...)`
         whole = ast.unparse(value)
         added = re.search(r"(?:^|\.)insert\(", whole)
         return f"INSERT INTO x {'ON CONFLICT' if 'on_conflict' in whole else ''}" if added else None
-    if isinstance(value, ast.JoinedStr):
-        return "".join(str(v.value) if isinstance(v, ast.Constant) else "x" for v in value.values)
-    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+    return read_text(module, value) if value is not None else None
 
 
 def _contexts(module: Module, call: ast.Call) -> Iterator[ast.expr]:

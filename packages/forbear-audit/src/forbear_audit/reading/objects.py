@@ -203,21 +203,13 @@ class Objects(Names):
         return self._callers[name]
 
     def resolve_behaviour(self, call: ast.Call) -> tuple[Self, Function | None]:
-        """Return the function that a call runs: of a method without a body, that of the only class with all of them."""
-        home, function = self.resolve_call(call)
-        owner = home.parents.get(function) if function is not None else None
-        if function is None or not isinstance(owner, ast.ClassDef) or not _is_stub(function):
-            return home, function
-        known = cast("dict[ast.AST, list[tuple[Self, ast.ClassDef]]]", home.keep(_make_cache))
-        if owner not in known:
-            known[owner] = [*home.find_implementations(owner)]
-        makers = known[owner]
-        node = makers[0][0].methods.get((makers[0][1], function.name)) if len(makers) == 1 else None
-        return (makers[0][0], node) if node is not None else (home, function)
+        """Return the function that a call runs, if it is the only one; else the one that it names."""
+        found = self.list_behaviours(call)
+        return found[0] if len(found) == 1 else self.resolve_call(call)
 
     def list_behaviours(self, call: ast.Call) -> list[tuple[Self, Function]]:
         """Return the functions of which a call runs one: also those of a table, and of all classes below a base."""
-        home, function = self.resolve_behaviour(call)
+        home, function = self.resolve_call(call)
         owner = home.parents.get(function) if function is not None else None
         match call.func:
             case ast.Attribute(value=ast.Name("self"), attr=name) if function is None:
@@ -225,17 +217,26 @@ class Objects(Names):
             case _:
                 name = function.name if function is not None else ""
         if isinstance(owner, ast.ClassDef) and (function is None or _is_stub(function)):
-            places = [home, *cast("list[Self]", self._list_near(home))]
-            classes = [(p, c) for p in places for c in p.top.values() if isinstance(c, ast.ClassDef) and c.bases]
-            below = [(p, c) for p, c in classes if any(_is_class(home, owner, *each) for each in p.list_bases(c))]
-            made = [(p, p.methods.get((c, name))) for p, c in below]
-            return [(p, one) for p, one in made if one is not None][:_MOST_BEHAVIOURS] or (
-                [(home, function)] if function is not None else []
-            )
+            made = [(place, place.methods.get((each, name))) for place, each in home.list_below(owner)]
+            found = [(place, one) for place, one in made if one is not None][:_MOST_BEHAVIOURS]
+            return found or ([(home, function)] if function is not None else [])
         if function is not None:
             return [(home, function)]
-        found = [self.definition(item) for item in self._list_choices(call.func)[:_MOST_BEHAVIOURS]]
-        return [(place, node) for place, node in found if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        defined = [self.definition(item) for item in self._list_choices(call.func)[:_MOST_BEHAVIOURS]]
+        return [(place, node) for place, node in defined if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+
+    def list_below(self, owner: ast.ClassDef) -> list[tuple[Self, ast.ClassDef]]:
+        """Return the classes below one in its module and next to it; without any those with all of its methods."""
+        known = cast("dict[ast.AST, list[tuple[Self, ast.ClassDef]]]", self.keep(_make_cache))
+        if owner not in known:
+            near = self._files.list_near(self.path) if self._files is not None and self.path is not None else []
+            places = (self, *cast("list[Self]", near))
+            others = [(p, c) for p in places for c in p.top.values() if isinstance(c, ast.ClassDef)]
+            others = [(p, c) for p, c in others if c.name != owner.name]
+            below = [(p, c) for p, c in others if c.bases and any(_is_class(self, owner, *b) for b in p.list_bases(c))]
+            wanted = {name for name in names_of(owner) if not name.startswith("__")}
+            known[owner] = below or [(p, c) for p, c in others if wanted and wanted <= names_of(c)]
+        return known[owner]
 
     def _list_choices(self, made: ast.expr) -> list[ast.expr]:
         """Return the items from which a function is taken: `SENDERS[kind]`, `for step in STEPS`."""
@@ -253,23 +254,6 @@ class Objects(Names):
         if place is not None:
             found = [each.elts[place] for each in found if isinstance(each, ast.Tuple) and len(each.elts) > place]
         return [self.adopt(self.home_of(items), each) for each in found if isinstance(each, (ast.Name, ast.Attribute))]
-
-    def _list_near(self, home: Self) -> list[object]:
-        return list(self._files.list_near(home.path)) if self._files is not None and home.path is not None else []
-
-    def find_implementations(self, owner: ast.ClassDef) -> Iterator[tuple[Self, ast.ClassDef]]:
-        """Yield the classes that have all methods of a protocol or an abstract class, in its module and next to it."""
-        wanted = {name for name in names_of(owner) if not name.startswith("__")}
-        near = self._files.list_near(self.path) if self._files is not None and self.path is not None else []
-        for place in (self, *cast("list[Self]", near)):
-            for other in place.top.values():
-                if (
-                    isinstance(other, ast.ClassDef)
-                    and other.name != owner.name
-                    and wanted
-                    and wanted <= names_of(other)
-                ):
-                    yield place, other
 
     def find_returned(self, function: Function) -> ast.expr | None:
         """Return what a function of this module returns."""
