@@ -53,5 +53,5 @@ def test_a_post_that_creates_is_judged_by_its_rpc(invoke: Invoke, url: str, rpc:
 def test_the_hint_for_a_number_of_retries(option: str) -> None:
     """The first call counts, too."""
     retry: Any = forbear.retry
-    with pytest.raises(TypeError, match="write `attempts`, which counts the first call, too: one more"):
+    with pytest.raises(TypeError, match="write `attempts`, which counts the first call, too: add 1"):
         retry(OSError, **{option: 3})

@@ -11,7 +11,7 @@ KNOWN = ("attempts", "timeout", "backoff")
     ("unknown", "text"),
     [
         (["wait"], "`retry` takes no `wait`: write `backoff`"),
-        (["max_retries"], "`retry` takes no `max_retries`: write `attempts`, which counts the first call, too"),
+        (["max_retries"], "`retry` takes no `max_retries`: write `attempts`, which counts the first call, too: add 1"),
         (["reraise"], "`retry` takes no `reraise`: leave it out, because the last error is always raised"),
         (["atempts", "wait"], "`retry` takes no `atempts`: did you mean `attempts`?"),
         (["maximum"], "`retry` takes no `maximum`: it takes attempts, timeout, backoff"),

@@ -203,7 +203,7 @@ def refuse_unknown(function: str, unknown: "Iterable[str]", known: "Sequence[str
             cure = "leave it out, because the last error is always raised"
         elif ours in known:
             counts = name == "total" or "retries" in name
-            cure = f"write `{ours}`" + (", which counts the first call, too: one more" if counts else "")
+            cure = f"write `{ours}`" + (", which counts the first call, too: add 1" if counts else "")
         else:
             from difflib import get_close_matches  # costs more to import than it is worth before an error
 
