@@ -2,7 +2,7 @@
 
 import pytest
 
-from forbear.core.check import refuse_unknown
+from forbear.core.check import refuse_unknown, suggest
 
 KNOWN = ("attempts", "timeout", "backoff")
 
@@ -28,3 +28,9 @@ def test_an_unknown_keyword_names_the_cure(unknown: list[str], text: str) -> Non
 def test_known_keywords_pass() -> None:
     """Nothing is raised without an unknown keyword."""
     refuse_unknown("retry", [], KNOWN)
+
+
+def test_the_nearest_name_is_suggested() -> None:
+    """Words for the end of a text; nothing where no name is near."""
+    assert suggest("PutObjekt", iter(["GetObject", "PutObject"])) == '; did you mean "PutObject"?'
+    assert suggest("zzz", ["GetObject"]) == ""

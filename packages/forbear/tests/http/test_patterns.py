@@ -113,6 +113,7 @@ def test_an_override_needs_a_pattern_of_its_own() -> None:
         ("post https://a.example/x", "a method in upper case"),
         ("* https://a.example/x", "a method in upper case"),
         ("", "a method in upper case"),
+        ("POTS https://a.example/x", "did you mean POST?"),
         ("POST  https://a.example/x", "as they go over the wire"),
         ("POST https://a.example/ä", "as they go over the wire"),
         ("POST https://bücher.example/x", "xn--"),

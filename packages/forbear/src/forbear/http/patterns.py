@@ -149,7 +149,9 @@ def _words(text: object, parameter: str) -> tuple[str, str]:
         )
     near = find_similar_method(method)
     if near is not None:
-        raise ValueError(f"`{parameter}` must hold methods of HTTP; did you mean {near}? got {without_user(text)!r}")
+        raise ValueError(
+            f"`{parameter}` must hold patterns with a method of HTTP; got {without_user(text)!r}, did you mean {near}?"
+        )
     return method, url
 
 
