@@ -92,7 +92,7 @@ class RunRecord(Grant):
 
         Within `stop_on`, the grant of sync code is open: it waits, and the run can still give up.
         """
-        failures, number = self.failures, self.attempt
+        failures, number, previous = self.failures, self.attempt, self.previous
         if self.listeners or failure.is_detailed:
             kept = self._note(failure, delay)
         else:
@@ -105,7 +105,7 @@ class RunRecord(Grant):
         if reports_made[0] != self.reports:
             self.reports = reports_made[0] if failure.checked is None else failure.checked
         if not self.awaits:
-            if delay and is_in_event_loop():
+            if delay and not previous and is_in_event_loop():  # its first wait
                 warn_of_blocking(self.operation if self.subject is None else "a client")
             if ever_stopping[0]:
                 from forbear.run.stopping import InterruptibleGrant, events
