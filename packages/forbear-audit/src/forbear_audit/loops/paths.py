@@ -104,6 +104,8 @@ class Walk:
                 return self._call(call)
             case ast.Assign(targets=targets, value=ast.Constant(value=bool())) if self.flags:
                 return {BREAK} if self.flags & set(map(ast.unparse, targets)) else {ON}
+            case ast.Assign([ast.Name(name)], ast.Compare() | ast.Attribute() as value) if name in self.flags:
+                return {BREAK} if truth(self.module, value, self.status) else {ON}  # `done = response.status < 300`
             case ast.Assign(targets=targets, value=(ast.Call() | ast.Await())) if self.awaited:
                 return {BREAK} if self.awaited & set(map(ast.unparse, targets)) else {ON}
             case _:
