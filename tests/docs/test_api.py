@@ -12,7 +12,7 @@ from docs.generate import api
 from docs.generate.__main__ import API, page
 from forbear_testkit import ROOT
 
-_FOR_THE_PARTS = {"forbear.cli.kit.profiles", "forbear.services.registry"}
+_FOR_THE_PARTS = {"forbear.cli.kit.profiles", "forbear.core.dataclass", "forbear.services.registry"}
 """Modules that have `__all__` for other parts of forbear."""
 
 _ELSEWHERE = {"forbear.clients.aiobotocore"}

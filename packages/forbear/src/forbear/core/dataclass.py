@@ -30,7 +30,7 @@ _MISSING: "Any" = _Missing()
 
 
 class _Field:
-    """The options of one field, as the standard `field` has them."""
+    """The options of one field, as the standard `field` has them. Example: see `dataclass`."""
 
     __slots__ = ("default", "default_factory", "repr", "compare")
 
@@ -49,7 +49,15 @@ class _Field:
 
 
 def _decorate(*, slots: bool, frozen: bool = False, kw_only: bool = False) -> "Callable[[type[Any]], type[Any]]":
-    """Return the decorator, which returns a new class, since slots cannot be added to one that is there."""
+    """Return the decorator, which returns a new class, since slots cannot be added to one that is there.
+
+    >>> @dataclass(slots=True, frozen=True)
+    ... class Point:
+    ...     x: int
+    ...     y: int = field(default=0)
+    >>> replace(Point(1), y=2)
+    Point(x=1, y=2)
+    """
 
     def make(cls: "type[Any]") -> "type[Any]":
         kinds: dict[str, Any] = cls.__annotations__
@@ -186,6 +194,7 @@ class _Standard:
 
 
 def _replace(value: "Any", /, **changes: object) -> "Any":
+    """Return a copy of a value with the fields in `changes` changed. Example: see `dataclass`."""
     return value.__replace__(**changes)
 
 
