@@ -165,6 +165,17 @@ def test_a_pickled_error() -> None:
     assert methods(read(pickle.loads(pickle.dumps(lost())))) == ["POST"]
 
 
+def test_a_traceback_that_was_built_anew() -> None:
+    """Dask pickles tracebacks by tblib. Their frames have no variables: the error counts, or else it is unread."""
+    error, tblib = lost("GET"), pytest.importorskip("tblib")
+    built = tblib.Traceback(error.__traceback__).as_traceback()
+    kept = pickle.loads(pickle.dumps(error)).with_traceback(built)
+    assert methods(read(kept)) == ["GET"]
+    bare = read(ValueError("lost").with_traceback(built))
+    assert bare is not None
+    assert {sent.unread for sent in bare.requests} == {"KeyError in its reader"}
+
+
 def test_an_error_of_another_thread() -> None:
     """An error that was raised in a thread shows its request."""
     errors = list[BaseException]()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _KEEPS_LOCALS = sys.version_info < (3, 13)
 """True where a frame keeps the dict of its variables once it was read, and so all that they refer to."""
 
-_IS_FUNCTION = 1  # CO_OPTIMIZED: the variables of a module or a class are the real ones, and must not be cleared
+IS_FUNCTION = 1  # CO_OPTIMIZED: the variables of a module or a class are the real ones, and must not be cleared
 
 
 class Look:
@@ -104,7 +104,7 @@ class Look:
         frame = trace.tb_frame
         key = id(frame)
         if key not in self._opened:
-            self._opened[key] = frame.f_locals if frame.f_code.co_flags & _IS_FUNCTION else {}
+            self._opened[key] = frame.f_locals if frame.f_code.co_flags & IS_FUNCTION else {}
         return self._opened[key]
 
     def find_caller(self, trace: "TracebackType") -> "TracebackType | None":

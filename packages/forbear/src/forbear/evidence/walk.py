@@ -7,7 +7,7 @@ keeps no reference to frames or their variables.
 import builtins
 
 from forbear.core.chain import attributes_of, list_errors, stands_alone, traceback_of
-from forbear.evidence.look import Look, client_of
+from forbear.evidence.look import IS_FUNCTION, Look, client_of
 from forbear.evidence.sent import Evidence, Sent, package
 from forbear.evidence.table import ATTRIBUTES, FRAMES, reader
 
@@ -120,7 +120,13 @@ def _read_frames(trace: "TracebackType", look: Look, top: "TracebackType | None"
 
 
 def _read_frame(entry: "TracebackType", look: Look, name: str, *, is_far: bool) -> None:
-    """Let the reader called `name` read a frame. What it fails on, or is too far out, could not be read."""
+    """Let the reader called `name` read a frame. What it fails on, or is too far out, could not be read.
+
+    The frames of an error that another process has raised may be built anew, by tblib. They have no variables, so what
+    the error itself keeps counts.
+    """
+    if look.sent and not entry.tb_frame.f_code.co_flags & IS_FUNCTION:
+        return
     key = id(entry.tb_frame)
     if look.current is None:
         look.current = look.links.get(key)
