@@ -113,6 +113,13 @@ def test_it_is_as_the_standard_one(use: str) -> None:
     assert ours_said == standard
 
 
+@pytest.mark.parametrize("library", KINDS)
+def test_subclasses_have_the_fields(library: Any) -> None:
+    """A subclass without fields of its own is described as its base is, also if it is asked first."""
+    subclass: Any = type("Sub", (make(library)["Named"],), {})
+    assert dataclasses.asdict(subclass(number=2)) == {"text": "a", "number": 2}
+
+
 WRONG: dict[str, Use] = {
     "missing": lambda mutable, frozen, named: mutable(),
     "unknown": lambda mutable, frozen, named: mutable("a", color=1),

@@ -65,7 +65,7 @@ def _decorate(*, slots: bool, frozen: bool = False, kw_only: bool = False) -> "C
         given = {name: own.pop(name, _MISSING) for name in kinds}
         fields = {name: each if type(each) is _Field else _Field(default=each) for name, each in given.items()}
         init = _make_init(cls, fields, frozen, kw_only)
-        body = _make_methods(fields, frozen, kw_only) | own | {"__slots__": tuple(kinds), "__init__": init}
+        body = _make_methods(kinds, fields, frozen, kw_only) | own | {"__slots__": tuple(kinds), "__init__": init}
         metaclass: Any = type(cls)
         made: type[Any] = metaclass(cls.__name__, cls.__bases__, body)
         made.__qualname__ = cls.__qualname__
@@ -105,7 +105,7 @@ def _make_init(cls: "type[Any]", fields: dict[str, _Field], frozen: bool, kw_onl
     return init
 
 
-def _make_methods(fields: dict[str, _Field], frozen: bool, kw_only: bool) -> "dict[str, Any]":
+def _make_methods(kinds: "dict[str, Any]", fields: dict[str, _Field], frozen: bool, kw_only: bool) -> "dict[str, Any]":
     """Return the other methods and attributes, which a class may define itself instead."""
     shown = [name for name, field in fields.items() if field.repr]
     compared = attrgetter(*(name for name, field in fields.items() if field.compare))
@@ -125,8 +125,8 @@ def _make_methods(fields: dict[str, _Field], frozen: bool, kw_only: bool) -> "di
         "__hash__": None,
         "__replace__": change,
         "__match_args__": () if kw_only else tuple(fields),
-        "__dataclass_fields__": _Standard("__dataclass_fields__", fields, frozen, kw_only),
-        "__dataclass_params__": _Standard("__dataclass_params__", fields, frozen, kw_only),
+        "__dataclass_fields__": _Standard("__dataclass_fields__", kinds, fields, frozen, kw_only),
+        "__dataclass_params__": _Standard("__dataclass_params__", kinds, fields, frozen, kw_only),
     }
     if not frozen:
         return methods
@@ -167,10 +167,13 @@ def _set_state(self: "Any", state: list[object]) -> None:
 class _Standard:
     """An attribute by which the standard module knows its classes; it is made when it is first asked for."""
 
-    __slots__ = ("name", "fields", "frozen", "kw_only")
+    __slots__ = ("name", "kinds", "fields", "frozen", "kw_only")
 
-    def __init__(self, name: str, fields: dict[str, _Field], frozen: bool, kw_only: bool) -> None:
+    def __init__(
+        self, name: str, kinds: "dict[str, Any]", fields: dict[str, _Field], frozen: bool, kw_only: bool
+    ) -> None:
         self.name = name
+        self.kinds = kinds
         self.fields = fields
         self.frozen = frozen
         self.kw_only = kw_only
@@ -186,7 +189,7 @@ class _Standard:
                 options["default_factory"] = field.default_factory
             elif field.default is not _MISSING:
                 options["default"] = field.default
-            listed.append((name, owner.__annotations__[name], make_field(**options)))
+            listed.append((name, self.kinds[name], make_field(**options)))
         twin = make_dataclass(owner.__name__, listed, frozen=self.frozen, kw_only=self.kw_only, slots=True)
         value: object = getattr(twin, self.name)
         setattr(owner, self.name, value)

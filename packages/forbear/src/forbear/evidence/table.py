@@ -53,7 +53,7 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     },
     "urllib3:redirected": {("urlopen",): MANAGERS},
     "urllib3:request": {("urlopen",): POOLS},
-    "urllib3:body": {("_error_catcher", "_fp_read"): RESPONSES},
+    "urllib3:body": {("_error_catcher", "_fp_read", "json"): RESPONSES},
     "urllib:opened": {("open",): ("urllib.request",)},
     "urllib:request": {("do_open",): ("urllib.request",)},
     "urllib:connection": {("request", "getresponse"): ("http.client",)},

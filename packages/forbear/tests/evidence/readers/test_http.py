@@ -7,6 +7,7 @@ import aiohttp
 import httpx
 import pytest
 import requests
+import urllib3
 from aiohttp.abc import AbstractResolver
 
 from forbear.evidence import read
@@ -62,6 +63,26 @@ def test_a_body_that_breaks(client: str) -> None:
         (sent,) = shown(client, "POST", f"{wire.url}/orders").requests
         assert (sent.method, bool(sent.unsent)) == ("POST", False)
         assert url_of(sent) == ("" if client == "http.client" else f"{wire.url}/orders")
+
+
+PARSED: dict[str, Callable[[str], object]] = {
+    "httpx": lambda url: httpx.post(url).json(),
+    "requests": lambda url: requests.post(url, timeout=20).json(),
+    "urllib3": lambda url: urllib3.request("POST", url).json(),
+}
+
+
+@pytest.mark.parametrize("client", PARSED)
+def test_a_body_that_is_no_json(client: str) -> None:
+    """The request was executed, although the client cannot read the answer of whoever stands between."""
+    with Wire(reply(200, b"<html>", end="close")) as wire:
+        with pytest.raises(ValueError) as caught:  # noqa: PT011 - each client's own
+            PARSED[client](f"{wire.url}/orders")
+        evidence = read(caught.value)
+        assert evidence is not None
+        assert [(sent.method, bool(sent.unsent), url_of(sent)) for sent in evidence.requests] == [
+            ("POST", False, f"{wire.url}/orders")
+        ]
 
 
 @pytest.mark.parametrize("client", REDIRECTED)

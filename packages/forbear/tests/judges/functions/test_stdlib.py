@@ -56,6 +56,19 @@ def send(port: int) -> None:
         session.sendmail("a@example.com", ["b@example.com"], b"Subject: hello\r\n\r\nhello\r\n")
 
 
+def send_by_steps(port: int) -> None:
+    """Send a message as those do that need options of MAIL and RCPT: command by command."""
+    with smtplib.SMTP("127.0.0.1", port, local_hostname="localhost", timeout=20) as session:
+        session.ehlo()
+        message = "Subject: hello\r\n\r\nhello\r\n"
+        steps = (session.mail, "a@example.com"), (session.rcpt, "b@example.com"), (session.data, message)
+        for command, argument in steps:
+            code, text = command(argument)
+            if code != 250:
+                raise smtplib.SMTPResponseException(code, text)
+
+
+@pytest.mark.parametrize("sender", [send, send_by_steps])
 @pytest.mark.parametrize(
     ("stage", "answer", "accepted", "sessions"),
     [
@@ -72,13 +85,13 @@ def send(port: int) -> None:
     ],
     ids=str,
 )
-def test_mail(stage: bytes, answer: bytes, accepted: int, sessions: int) -> None:
+def test_mail(stage: bytes, answer: bytes, accepted: int, sessions: int, sender: Callable[[int], None]) -> None:
     """A message is sent again if the server has not taken it, and is never accepted twice."""
     server, begun = Mail(stage, answer), list[int]()
 
     def work() -> None:
         begun.append(1)
-        send(port)
+        sender(port)
 
     with listening(server.talk) as port, virtual_time():
         if sessions == 2:

@@ -23,14 +23,23 @@ _ENDS = frozenset({"close", "consume", "process_data_events", "start_consuming"}
 
 def read_sendmail(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read a message that is sent. A server takes or refuses it at the end of DATA, not before."""
-    look.add(id(trace.tb_frame), Sent("smtplib", "named", "smtp.sendmail", NamedCall("smtp.sendmail", {})))
+    _add_mail(look, trace)
     look.prove(None if find_below(trace, ("data",), "smtplib") else True)
 
 
 def read_data(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
-    """Read how far DATA got: nothing of the message is sent before the server has answered 354."""
+    """Read how far DATA got: nothing of the message is sent before the server has answered 354.
+
+    It belongs to the `sendmail` around it, or is a message by itself.
+    """
+    if not look.is_within("smtplib"):
+        _add_mail(look, trace)
     code = names.get("code")
     look.prove(type(code) is int and code != _BEGIN_DATA and "q" not in names)
+
+
+def _add_mail(look: Look, trace: "TracebackType") -> None:
+    look.add(id(trace.tb_frame), Sent("smtplib", "named", "smtp.sendmail", NamedCall("smtp.sendmail", {})))
 
 
 def read_goodbye(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
