@@ -9,12 +9,16 @@ from bisect import bisect_left
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hatchling.builders.sdist import SdistBuilder
+from xdist.remote import Producer
 
 import forbear
 from forbear.services import registry
+from forbear_testkit.workers import Schedules
 from tools import verbs
 from tools.lowest import EXTRAS, TESTS
 from tools.pythons import SAMPLE, UNTRIED
@@ -320,3 +324,18 @@ def test_the_architecture_names_what_exists(folder: Path) -> None:
     }
     words = sorted({*re.findall(r"\w+", source), "\U0010ffff"})
     assert [name for name in sorted(names) if not words[bisect_left(words, name)].startswith(name)] == []
+
+
+@pytest.mark.parametrize(("ran", "status"), [([], 5), (["test_a.py::test_b"], 0)])
+def test_a_run_without_a_test_is_no_success(ran: list[str], status: int) -> None:
+    """Workers collect the files that they run, so pytest counts a file as a test, also if it has none."""
+    options, plugins = {"dist": "loadfile", "tx": ["popen"]}, dict[str, object]()
+    config: Any = SimpleNamespace(getvalue=options.get, pluginmanager=SimpleNamespace(get_plugin=plugins.get))
+    session: Any = SimpleNamespace(exitstatus=0)
+    schedules, log = Schedules(), Producer("xdist", enabled=False)
+    assert schedules.pytest_xdist_make_scheduler(config, log) is not None
+    for nodeid in ran:
+        report: Any = SimpleNamespace(node=object(), nodeid=nodeid)
+        schedules.pytest_runtest_logreport(report)
+    schedules.pytest_sessionfinish(session, 0)
+    assert session.exitstatus == status

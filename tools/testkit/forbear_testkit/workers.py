@@ -156,6 +156,11 @@ class Schedules:
         if self._scheduling is not None and hasattr(report, "node"):
             self._scheduling.latest[report.node] = report.nodeid
 
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Say that no test ran, although there were files: pytest takes them for tests."""
+        if self._scheduling is not None and not self._scheduling.latest and exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+
 
 def _takes_whole_files(config: pytest.Config) -> bool:
     """Return whether whole files are run: nobody picks tests by name, by mark or by the last run."""
