@@ -54,9 +54,9 @@ def _find_unsafe_methods(module: Module, call: ast.Call) -> list[Flaw]:
         return []
     names = module.items(node)
     if names is None and module.constant(node) not in (None, False):
-        names = tuple(
-            part.value for part in ast.walk(node) if isinstance(part, ast.Constant)
-        )  # a union with the default
+        parts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+        is_union = not parts or any(isinstance(part, str) for part in parts)
+        names = tuple(parts) if is_union else None  # `methods or None`
     unsafe = [n for n in names if n in ("POST", "PATCH")] if names is not None else ["POST", "PATCH"]
     only_connects = _is_off(module, keyword(call, "read")) and keyword(call, "status_forcelist") is None
     if not unsafe or only_connects or are_harmless(module, _sent(module, call)):

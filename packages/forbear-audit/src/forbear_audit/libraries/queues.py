@@ -17,6 +17,9 @@ _ERRORS = RetriedErrors(("celery.WorkerLost", TASK_FAILED), has_predicate=True)
 """A queue repeats a task after every error, and when its worker dies: that is what it is for."""
 
 
+_ENQUEUES = ("enqueue", "enqueue_at", "enqueue_in", "enqueue_call")
+
+
 @dataclass(frozen=True, slots=True)
 class _Queue:
     """A decorator that makes a task: its option for retries with the default, and the option that lets waits grow."""
@@ -122,12 +125,16 @@ def read_others(module: Module) -> Iterator[Task]:
             limits = Limits(math.inf, deadline) if count == 0 else Limits()
             yield RetryPolicy("temporalio.activity", limits), call, RepeatedCode()
     for call in module.calls if "rq" in packages else ():
-        if isinstance(call.func, ast.Attribute) and call.func.attr in ("enqueue", "enqueue_at", "enqueue_in"):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _ENQUEUES:
             policy = _read_rq(module, call)
-            functions = [module.resolve_call(ast.Call(func=item, args=[], keywords=[])) for item in call.args]
-            for home, function in functions if policy is not None else ():
-                if policy is not None and function is not None and home is module:
-                    yield policy, call, RepeatedCode(function.body, function, by_call=True)
+            given = [*call.args, *([named] if (named := keyword(call, "func", "f")) is not None else [])]
+            for item in given if policy is not None else ():
+                sent = ast.copy_location(ast.Call(func=item, args=[], keywords=[]), call)
+                home, function = module.resolve_call(sent)
+                if policy is not None and function is not None:
+                    code: list[ast.stmt] = [ast.copy_location(ast.Expr(sent), call)]
+                    code = function.body if home is module else code  # what other modules define is called from here
+                    yield policy, call, RepeatedCode(code, function if home is module else None, by_call=True)
     for function in module.functions if "arq" in packages else ():
         for attempt in (node for node in walk_inside(function.body) if isinstance(node, ast.Try)):
             for node in walk_inside([statement for handler in attempt.handlers for statement in handler.body]):

@@ -166,9 +166,10 @@ def find_adding(module: Module, call: ast.Call) -> tuple[str, str] | None:
 def _list_behind(module: Module, call: ast.Call) -> Iterator[ast.AST]:
     """Yield what a call passes, and the functions that make it."""
     for value in map(module.value, call.args):
-        function = module.resolve_call(value)[1] if isinstance(value, ast.Call) else None
         if value is not None:
-            yield function or value
+            yield value
+            made = [node for node in ast.walk(value) if isinstance(node, ast.Call)]  # also of a list comprehension
+            yield from (function for one in made if (function := module.resolve_call(one)[1]) is not None)
 
 
 def _is_named(module: Module, call: ast.Call, package: str) -> bool:

@@ -189,9 +189,18 @@ def _default(module: Module, expr: ast.expr) -> int | None:
 
 def _count_while_attempts(module: Module, loop: ast.While, counting: set[str]) -> float | None:
     constant = isinstance(loop.test, ast.Constant) and bool(loop.test.value)
-    if not constant and not _tests_only_success(module, loop):
+    if not (constant or _is_off(module, loop.test) or _tests_only_success(module, loop)):
         return None  # a condition: a counter, or something that another thread changes
     return _count_compared_attempts(module, loop, counting)
+
+
+def _is_off(module: Module, test: ast.expr) -> bool:
+    """Return whether a limit of 0 or None lets a loop go on without end: `while not most or n < most`."""
+    match test:
+        case ast.BoolOp(op=ast.Or(), values=[ast.UnaryOp(op=ast.Not(), operand=limit), ast.Compare()]):
+            return module.constant(limit) in (None, 0)
+        case _:
+            return False
 
 
 def _tests_only_success(module: Module, loop: ast.While) -> bool:
@@ -234,13 +243,13 @@ def _count_compared_attempts(module: Module, loop: Loop, counting: set[str]) -> 
 
 
 def _is_never(module: Module, test: ast.expr) -> bool:
-    """Return whether a limit is off by default: `self.most is not None and ...`, where the class says None."""
+    """Return whether a limit is off by default: `self.most is not None and ...`, `most and ...`, for None and 0."""
     for leaf in operands(test) if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else ():
         match leaf:
             case ast.Compare(left=ast.Attribute() as limit, ops=[ast.IsNot()], comparators=[ast.Constant(None)]):
                 return module.constant(limit) is None
-            case ast.Attribute():
-                return module.constant(leaf) is None
+            case ast.Attribute() | ast.Name():
+                return module.constant(leaf) in (None, 0)
             case _:
                 pass
     return False

@@ -106,7 +106,7 @@ def _is_stored(node: ast.AST) -> bool:
 
 def _waits_elsewhere(module: Module, loop: Loop, after_failure: list[ast.stmt]) -> bool:
     """Return whether a function that is called after a failure may wait: it sleeps, is awaited, or is called so."""
-    if any(map(WAITS.search, functions_in(loop.body))):
+    if any(map(WAITS.search, functions_in(loop.body))) or any(map(_polls, calls_in(after_failure))):
         return True
     awaited = [
         n.value for n in walk_inside(after_failure) if isinstance(n, ast.Await) and isinstance(n.value, ast.Call)
@@ -115,6 +115,12 @@ def _waits_elsewhere(module: Module, loop: Loop, after_failure: list[ast.stmt]) 
         return True
     homes = [module.resolve_call(call) for call in calls_in(after_failure)]
     return any(function is not None and bool(sleeps(home, function.body)) for home, function in homes)
+
+
+def _polls(call: ast.Call) -> bool:
+    """Return whether a call waits for an event for some time: `producer.poll(0.5)`."""
+    given = [node for node in (*call.args, *(o.value for o in call.keywords)) if ast.unparse(node) not in ("0", "0.0")]
+    return isinstance(call.func, ast.Attribute) and call.func.attr in ("poll", "flush", "select") and bool(given)
 
 
 def _is_within(module: Module, loop: Loop, call: ast.Call) -> bool:

@@ -53,6 +53,8 @@ class Repeater:
             call = (
                 made if isinstance(made, ast.Call) and self.maker is not None and self.maker.name == "__init__" else use
             )
+        if isinstance(use, (ast.Name, ast.Attribute)) and self.taken is None and isinstance(self.source, Loop):
+            call = ast.copy_location(ast.Call(use, [], []), use)  # `@robust` has the defaults
         if not isinstance(call, ast.Call) or self.used >= _MOST_READ:
             return self.policy
         self.used += 1
