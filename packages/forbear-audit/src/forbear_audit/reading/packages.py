@@ -32,7 +32,7 @@ class Files:
         if up:
             folder = path.parents[up - 1] if up <= len(path.parents) else path.parent
         else:
-            found = _find_near(path.parent, parts[0])
+            found = _find_near(path.parent, *parts[:2])
             if found is None:
                 return None
             folder = found
@@ -91,10 +91,12 @@ def _root(folder: Path) -> Path:
 
 
 @lru_cache(4096)
-def _find_near(folder: Path, name: str) -> Path | None:
+def _find_near(folder: Path, name: str, below: str = "") -> Path | None:
     """Return the folder that has a top-level name: of the package, around a folder of that name, or the one above."""
     root = _root(folder)
     around = next((each.parent for each in (folder, *folder.parents) if each.name == name), None)
+    if around is not None and below and ((around / name / below).is_dir() or _file(around, (name, below)) is not None):
+        return around  # not `claims/sdk/claims.py`, where `claims/sdk` has no __init__.py
     for place in (root, around, root.parent if name not in sys.stdlib_module_names else None):
         if place is not None and ((place / name).is_dir() or (place / f"{name}.py").exists()):
             return place
