@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from forbear.core.chain import MOST, chain, find_wrapped, list_errors, read, stands_alone, walk
+from forbear.core.chain import MOST, chain, find_wrapped, list_errors, read, walk
 
 
 class Reasoned(Exception):
@@ -105,28 +105,3 @@ def test_every_error_is_walked_but_those_of_the_caller() -> None:
 def test_an_error_that_holds_none_is_walked_alone(error: Exception) -> None:
     """Most errors hold no other."""
     assert [*list_errors(error, None, 50)] == [error]
-
-
-def noted() -> Exception:
-    """Return an error that keeps a note."""
-    error = OSError("a")
-    error.add_note("while loading")
-    return error
-
-
-@pytest.mark.parametrize(
-    ("error", "alone"),
-    [
-        (OSError(), True),
-        (OSError("a"), True),
-        (OSError(A), False),
-        (OSError(5, "a"), False),
-        (caused(RuntimeError(), A), False),
-        (Reasoned("a", reason="b"), False),
-        (noted(), False),
-        (ExceptionGroup("a", [B]), False),
-    ],
-)
-def test_an_error_that_stands_alone_holds_nothing(error: Exception, alone: bool) -> None:
-    """The quick look says no wherever it does not know."""
-    assert stands_alone(error) is alone

@@ -70,18 +70,6 @@ def walk(start: "Any", held: "Callable[[Any], Iterable[Any]]", most: int) -> "It
             waiting += held(thing)
 
 
-def stands_alone(error: BaseException) -> bool:
-    """Return whether an error certainly holds no other one, and keeps no attributes; True for most errors."""
-    arguments = arguments_of(error)
-    return (
-        context_of(error) is None
-        and cause_of(error) is None
-        and not attributes_of(error)
-        and (not arguments or (len(arguments) == 1 and type(arguments[0]) is str))
-        and not issubclass(type(error), BaseExceptionGroup)
-    )
-
-
 def list_errors(error: BaseException, handled: BaseException | None, most: int) -> "tuple[BaseException, ...]":
     """Return `error`, then every error that it holds in any way, but for `handled` and what that holds; at most `most`.
 

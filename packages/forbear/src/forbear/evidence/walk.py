@@ -6,7 +6,7 @@ keeps no reference to frames or their variables.
 
 import builtins
 
-from forbear.core.chain import attributes_of, list_errors, stands_alone, traceback_of
+from forbear.core.chain import attributes_of, list_errors, traceback_of
 from forbear.evidence.look import IS_FUNCTION, Look, client_of
 from forbear.evidence.sent import Evidence, Sent, package
 from forbear.evidence.table import ATTRIBUTES, FRAMES, reader
@@ -52,13 +52,7 @@ def find(error: BaseException, handled: BaseException | None) -> Evidence | None
 
     If it shows none although it comes from a known client, warn once.
     """
-    if stands_alone(error):  # most errors that are not bare do, since their class is not Python's own
-        functions, trace = FRAMES, traceback_of(error)
-        while trace is not None and trace.tb_frame.f_code.co_name not in functions:
-            trace = trace.tb_next
-        evidence = None if trace is None else read(error, handled)
-    else:
-        evidence = read(error, handled)
+    evidence = read(error, handled)
     if evidence is None and type(error).__module__ != "builtins":
         _warn_of_unread(error)
     return evidence

@@ -188,9 +188,9 @@ def find_similar_method(method: str) -> str | None:
     """Return the usual method that is meant by one which is not known, such as POST for POTS; None if none is."""
     if method in METHODS:
         return None
-    swapped = sorted(method)
+    letters = sorted(method)
     for name in ("GET", "PUT", "POST", "PATCH", "DELETE", "HEAD"):
-        if sorted(name) == swapped:
+        if sorted(name) == letters:  # some are swapped
             return name
     from difflib import get_close_matches  # costs more to import than it is worth before an error
 
