@@ -80,13 +80,15 @@ def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Ite
     request = http.request_of(module, call)
     if request is not None:
         why = http.find_unsafe_request(module, request, region)
+        if not why:
+            return None
         url = request.url or ""
         url = url[1:] if url.startswith("x/") else url  # a base that cannot be read is left out
         seen = http.shows_purpose(module, request)
         key = keys.find_fresh_key(module, request.call, region)
-        if request.method == "PUT" and request.place:
+        if key is None and request.method == "PUT" and request.place:
             key = keys.find_fresh(module, request.place, region)
-        return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen, key) if why else None
+        return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen, key)
     adding = None if sql.is_in_transaction(module, call) else sdks.find_adding(module, call)
     known = adding or clients.find_unsafe_call(module, call, region)
     if known is not None:
