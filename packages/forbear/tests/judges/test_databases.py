@@ -25,12 +25,11 @@ judge, in_transaction = forbear.transient, forbear.transient.transaction
 
 
 @pytest.fixture
-def nobody() -> int:
-    """A port without a listener."""
+def nobody() -> Iterator[int]:
+    """A port without a listener; it stays bound, so that no other test gets it."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
+        yield taken.getsockname()[1]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import socket
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import aiohttp
@@ -46,11 +46,11 @@ auth_timeout: Any = auth.TimeoutError
 
 
 @pytest.fixture
-def nobody() -> str:
-    """The address of a port on which nobody listens."""
+def nobody() -> Iterator[str]:
+    """The address of a port on which nobody listens; it stays bound, so that no other test gets it."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{taken.getsockname()[1]}/"
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}/"
 
 
 @pytest.mark.parametrize("make", errors.OF_HTTP.values(), ids=errors.OF_HTTP)

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import socket
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -104,11 +104,11 @@ IDS = [f"{call.name}-{'safe' if call.safe else 'unsafe'}" for call in CALLS]
 
 
 @pytest.fixture
-def nobody() -> str:
-    """Return the address of a port on which nobody listens."""
+def nobody() -> Iterator[str]:
+    """The address of a port on which nobody listens; it stays bound, so that no other test gets it."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{taken.getsockname()[1]}"
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
 
 
 FATES = [

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any
 
@@ -45,11 +45,11 @@ def mute() -> Generator[int]:
 
 
 @pytest.fixture
-def nobody() -> int:
-    """A port where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
+def nobody() -> Iterator[int]:
+    """A port where nobody listens; it stays bound, so that no other test gets it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 def options(port: int) -> Any:
