@@ -40,19 +40,20 @@ def command(
     keys = decryption_keys_of(complete)
     from forbear_transfer.cli.shared.local import check_folders
     from forbear_transfer.cli.shared.records import check_line, check_record
-    from forbear_transfer.cli.shared.session import run_command  # needs httptools
+    from forbear_transfer.cli.shared.session import LinePrinter, run_command  # needs httptools
     from forbear_transfer.commands.comparison import CheckStatus, acheck, check_arguments
     from forbear_transfer.storage.client import Storage
 
     counts = Counter[CheckStatus]()
 
     async def work(storage: Storage) -> None:
+        show = LinePrinter()
         async for one in acheck(storage, left, right, exclude=exclude, include=include, decryption_keys=keys):
             counts[one.status] += 1
             if one.status is CheckStatus.SAME:
                 continue
             record = check_record(one)
-            click.echo(json.dumps(record) if complete["as_json"] else check_line(one, left, right))
+            show(json.dumps(record) if complete["as_json"] else check_line(one, left, right))
 
     def check() -> None:
         check_arguments(left, right, exclude, include)

@@ -34,16 +34,17 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], summarize: bool, 
     complete = completed(options)
     literal = literal_of(complete)
     from forbear_transfer.cli.shared.records import show_address, size, usage_record
-    from forbear_transfer.cli.shared.session import run_command  # needs httptools
+    from forbear_transfer.cli.shared.session import LinePrinter, run_command  # needs httptools
     from forbear_transfer.commands.listing import adu
     from forbear_transfer.commands.selection import check_addresses
     from forbear_transfer.storage.client import Storage
 
     async def work(storage: Storage) -> None:
+        show = LinePrinter()
         async for usage in adu(storage, addresses, summarize=summarize, literal=literal):
             if complete["as_json"]:
-                click.echo(json.dumps(usage_record(usage)))
+                show(json.dumps(usage_record(usage)))
             else:
-                click.echo(f"{size(usage.bytes, human=human):>12}  {show_address(usage.address, addresses)}")
+                show(f"{size(usage.bytes, human=human):>12}  {show_address(usage.address, addresses)}")
 
     run_command(ctx, complete, work, check=lambda: check_addresses(addresses, literal=literal))

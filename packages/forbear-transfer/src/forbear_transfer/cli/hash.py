@@ -34,7 +34,7 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
     keys = decryption_keys_of(complete)
     from forbear_transfer.cli.shared.local import check_names
     from forbear_transfer.cli.shared.records import hashes_record, show_address
-    from forbear_transfer.cli.shared.session import run_command  # needs httptools
+    from forbear_transfer.cli.shared.session import LinePrinter, run_command  # needs httptools
     from forbear_transfer.commands.hashing import ahashes, checked_names
     from forbear_transfer.objects import is_cloud
     from forbear_transfer.storage.client import Storage
@@ -43,11 +43,12 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
         complete["anonymous"], complete["credentials"], complete["impersonate"] = True, None, None
 
     async def work(storage: Storage) -> None:
+        show = LinePrinter()
         async for one in ahashes(storage, names, literal=literal, decryption_keys=keys):
             if complete["as_json"]:
-                click.echo(json.dumps(hashes_record(one)))
+                show(json.dumps(hashes_record(one)))
             else:
-                click.echo(f"{one.crc32c or 'no crc32c':9}  {one.md5 or 'no md5':24}  {show_address(one.name)}")
+                show(f"{one.crc32c or 'no crc32c':9}  {one.md5 or 'no md5':24}  {show_address(one.name)}")
 
     def check() -> None:
         check_names(checked_names(names, literal), streams=False, literal=literal)

@@ -47,26 +47,28 @@ def command(
     literal = literal_of(complete)
     from forbear_transfer.cli.shared.records import object_line, object_record
     from forbear_transfer.cli.shared.reporter import format_bytes, format_count
-    from forbear_transfer.cli.shared.session import run_command  # needs httptools
+    from forbear_transfer.cli.shared.session import LinePrinter, run_command  # needs httptools
     from forbear_transfer.commands.listing import als
     from forbear_transfer.commands.selection import check_addresses
     from forbear_transfer.objects import Object, Url
     from forbear_transfer.storage.client import Storage
 
-    async def work(storage: Storage) -> None:
+    async def work(storage: Storage) -> tuple[int, int]:
+        show = LinePrinter()
         objects = total = 0
         async for entry in als(storage, addresses, recursive=recursive, versions=versions, literal=literal):
             if isinstance(entry, Object):
                 objects, total = objects + 1, total + entry.size
             if complete["as_json"]:
-                click.echo(json.dumps(object_record(entry)))
+                show(json.dumps(object_record(entry)))
             elif long:
-                click.echo(object_line(entry, human=human, version=versions))
+                show(object_line(entry, human=human, version=versions))
             elif versions and isinstance(entry, Object):
-                click.echo(f"{entry.url}")
+                show(f"{entry.url}")
             else:
-                click.echo(f"{entry if isinstance(entry, Url) else Url(entry.bucket, entry.name)}")
-        if long and not complete["quiet"] and not complete["as_json"]:
-            tell(f"{format_count(objects, 'object')}, {format_bytes(total)}")
+                show(f"{entry if isinstance(entry, Url) else Url(entry.bucket, entry.name)}")
+        return objects, total
 
-    run_command(ctx, complete, work, check=lambda: check_addresses(addresses, literal=literal))
+    objects, total = run_command(ctx, complete, work, check=lambda: check_addresses(addresses, literal=literal))
+    if long and not complete["quiet"] and not complete["as_json"]:
+        tell(f"{format_count(objects, 'object')}, {format_bytes(total)}")

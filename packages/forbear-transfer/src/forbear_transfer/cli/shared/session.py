@@ -2,7 +2,9 @@
 
 import asyncio
 import signal
+import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import click
@@ -48,7 +50,10 @@ def run_command(
     cancelled = [signal.SIGINT]
     try:
         with convert_errors():
-            return asyncio.run(_run(settings, reporter, work, cancelled))
+            result = asyncio.run(_run(settings, reporter, work, cancelled))
+            if prints:
+                sys.stdout.flush()
+            return result
     except (KeyboardInterrupt, asyncio.CancelledError):
         tell("interrupted")
         ctx.exit(128 + cancelled[-1])
@@ -60,3 +65,23 @@ async def _run(
     with cancel_by_signals(cancelled), tracked(Progress(reporter, warnings=set())):
         async with settings.storage() as storage:
             return await work(storage)
+
+
+class LinePrinter:
+    """Prints lines to stdout, and flushes them whenever the event loop waits: once for each page of a listing."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._will_flush = False
+
+    def __call__(self, line: str) -> None:
+        """Print a line. Raise OSError if stdout cannot be written."""
+        sys.stdout.write(f"{line}\n")
+        if not self._will_flush:
+            self._will_flush = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._will_flush = False
+        with suppress(OSError):  # the bytes stay in the buffer, so the next write or the last flush raises it again
+            sys.stdout.flush()
