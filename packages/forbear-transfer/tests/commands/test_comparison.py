@@ -191,6 +191,20 @@ def test_a_file_that_changes_has_no_hash(here: Path, monkeypatch: pytest.MonkeyP
         hashes("a")
 
 
+def test_a_file_that_changes_is_not_compared(both: Cloud, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is written while it is read equals nothing for sure."""
+    update = Crc32c.update
+
+    def write(self: Crc32c, data: bytes) -> None:
+        update(self, data)
+        (here / "dir" / "a").write_bytes(b"DIR/A")
+
+    monkeypatch.setattr(Crc32c, "update", write)
+    monkeypatch.setattr("forbear_transfer.uploads.sources._INLINE", 0)
+    [first, *_] = compared(both, "dir", "gs://bkt/x")
+    assert first == ("a", CheckStatus.UNREADABLE, "dir/a was changed while it was read")
+
+
 @pytest.mark.parametrize("names", [[], [""], ["gs://B"]])
 def test_names_are_checked(names: list[str]) -> None:
     """Before anything is read."""

@@ -43,7 +43,7 @@ async def test_a_file_that_changes_while_it_is_sent_is_told(cloud: Cloud, tmp_pa
 
     with metered(When(1, change)):
         async with storing(cloud) as storage:
-            with pytest.raises(SourceChanged, match="was changed during its upload"):
+            with pytest.raises(SourceChanged, match="was changed while it was read"):
                 await upload(storage, path, TARGET)
     assert versions(cloud) == 0
 
@@ -181,7 +181,7 @@ async def test_a_source_that_changes_is_not_uploaded(cloud: Cloud, tmp_path: Pat
     os.utime(path, ns=(1, 1))
     with metered(When(2 * CHUNK, lambda: CHANGES[change](path))):
         async with storing(cloud) as storage:
-            with pytest.raises(SourceChanged, match="was changed during its upload"):
+            with pytest.raises(SourceChanged, match="was changed while it was read"):
                 await upload(storage, path, TARGET, chunk_size=CHUNK)
     assert versions(cloud) == 0
     assert steps(cloud)[-1] == "cancel"

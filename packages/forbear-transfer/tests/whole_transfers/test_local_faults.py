@@ -215,7 +215,7 @@ def test_a_source_that_changes_while_it_is_read(cloud: Cloud, folder: Path, chan
     older = cloud.store.put("bkt", "target", OLDER).generation
     with Line(cloud.url, held=64 * 1024) as line:
         line.when("up", CHUNK, lambda: change(source))
-        with pytest.raises(SourceChanged, match=r"source.* was changed during its upload") as caught:
+        with pytest.raises(SourceChanged, match=r"source.* was changed while it was read") as caught:
             up(line.url, source, folder)
         assert caught.value.hint is not None
         assert cloud.store.object("bkt", "target").generation == older

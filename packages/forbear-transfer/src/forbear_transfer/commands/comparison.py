@@ -167,4 +167,6 @@ async def _find_crc32c(storage: Storage, entry: FileOrObject, keys: Sequence[Enc
     if isinstance(entry, Object):
         return (await storage.completed(entry, keys)).crc32c
     with FileSource(entry.path) as file:
-        return await file.crc32c()
+        crc32c = await file.crc32c()
+        file.check()
+        return crc32c

@@ -141,7 +141,7 @@ class FileSource(AbstractContextManager["FileSource", None]):
             raise unreadable(self.name, error) from error
 
     def _make_error(self) -> SourceChanged:
-        return SourceChanged(f"{self.name} was changed during its upload")
+        return SourceChanged(f"{self.name} was changed while it was read")
 
 
 class StreamSource:
