@@ -1,12 +1,14 @@
-"""`python tools/unasync.py` writes sync modules from async ones; with `--check` it only compares.
+"""`python tools/unasync.py` writes sync modules and functions from async ones; with `--check` it only compares.
 
-`PAIRS` lists them. All follow `RULES`; where a pair differs in more than words, it lists whole passages.
+`PAIRS` lists the modules, and `TWINS` the functions that stand beside each other in one. All follow `RULES`; where a
+pair differs in more than words, it lists whole passages.
 """
 
+import ast
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +43,7 @@ class Pair(NamedTuple):
     sync: str
     docstring: str
     passages: Mapping[str, str] = {}
+    rules: Sequence[tuple[str, str]] = RULES
 
     @property
     def source(self) -> Path:
@@ -55,14 +58,69 @@ class Pair(NamedTuple):
     def translate(self) -> str:
         """Return the sync form of the async module, formatted; ValueError if it lacks one of the passages."""
         text = self.source.read_text(encoding="utf-8").partition(ASYNC_ONLY)[0].partition('"""\n')[2]
-        for passage, replacement in self.passages.items():
-            if passage not in text:
-                raise ValueError(f"{self.path} lacks this passage, which tools/unasync.py replaces:\n{passage}")
-            text = text.replace(passage, replacement)
-        for pattern, replacement in RULES:
-            text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+        text = _translate(text, self.passages, self.path, self.rules)
         source = f"Generated from {self.source.name}: change that file, then run `make unasync`."
         return _format(f'"""{self.docstring}\n\n{source}\n"""\n{text}', self.target)
+
+
+class Twin(NamedTuple):
+    """An async function or method in a module (a path below `SOURCE`), and the name of the sync one in it.
+
+    A method is written as "Class.method". The sync one keeps its docstring.
+    """
+
+    path: str
+    source: str
+    sync: str
+    passages: Mapping[str, str] = {}
+
+    @property
+    def target(self) -> Path:
+        """The module of both."""
+        return SOURCE / self.path
+
+    def translate(self) -> str:
+        """Return the text of the module with the sync function made anew; ValueError if a name or passage is lost."""
+        text = self.target.read_text(encoding="utf-8")
+        lines = text.splitlines(keepends=True)
+        tree = ast.parse(text)
+        source, sync = self._find(tree, self.source), self._find(tree, self.sync)
+        begin, body = _without_docstring(lines, source)
+        made = _translate(begin + _docstring(lines, sync) + body, self.passages, self.path)
+        made = made.replace(f"def {source.name}(", f"def {sync.name}(", 1)
+        lines[sync.lineno - 1 : sync.end_lineno] = [made]
+        return _format("".join(lines), self.target)
+
+    def _find(self, tree: ast.Module, name: str) -> ast.FunctionDef | ast.AsyncFunctionDef:
+        node: ast.AST = tree
+        for part in name.split("."):
+            node = next((each for each in ast.iter_child_nodes(node) if getattr(each, "name", None) == part), tree)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            raise ValueError(f"{self.path} has no function {name}, which tools/unasync.py lists")
+        return node
+
+
+def _without_docstring(lines: list[str], node: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[str, str]:
+    """Return the head of a function, and its body without the docstring."""
+    start = node.body[0].lineno - 1
+    end = node.body[0].end_lineno if ast.get_docstring(node) is not None else start
+    return "".join(lines[node.lineno - 1 : start]), "".join(lines[end : node.end_lineno])
+
+
+def _docstring(lines: list[str], node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """Return the lines of a function's docstring, "" without one."""
+    return "" if ast.get_docstring(node) is None else "".join(lines[node.body[0].lineno - 1 : node.body[0].end_lineno])
+
+
+def _translate(text: str, passages: Mapping[str, str], path: str, rules: Sequence[tuple[str, str]] = RULES) -> str:
+    """Return the sync form of the text of an async module; ValueError if it lacks one of the passages."""
+    for passage, replacement in passages.items():
+        if passage not in text:
+            raise ValueError(f"{path} lacks this passage, which tools/unasync.py replaces:\n{passage}")
+        text = text.replace(passage, replacement)
+    for pattern, replacement in rules:
+        text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+    return text
 
 
 def _format(text: str, path: Path) -> str:
@@ -171,14 +229,40 @@ PAIRS = (
         "transactions.py",
         "Transactions on a cluster: the objects by which redis-py's pipelines send MULTI to EXEC to one node.",
     ),
+    Pair(
+        "clients/httpx.py",
+        "httpx2.py",
+        "Transports for httpx2 that retry requests, sync and async; `install` puts them into a client that exists.",
+        rules=((r"\bhttpx\b", "httpx2"),),
+    ),
+)
+
+TWINS = (
+    Twin("clients/_botocore/events.py", "AsyncRetries.decide", "Retries.decide"),
+    Twin("exchange/settling.py", "asettle_call", "settle_call"),
+    Twin(
+        "exchange/settling.py",
+        "arepeat",
+        "repeat",
+        {
+            "asettle_call": "settle_call",
+            """            else:
+                retried.succeeded()
+""": """            else:
+                if hasattr(type(value), "__await__"):
+                    refuse_awaitable(value, rpc.method)
+                retried.succeeded()
+""",
+        },
+    ),
 )
 
 
 def main(arguments: list[str]) -> int:
-    """Write the sync modules, or with `--check` return 1 if one is out of date."""
+    """Write the sync modules and functions, or with `--check` return 1 if one is out of date."""
     check = arguments == ["--check"]
     stale = 0
-    for pair in PAIRS:
+    for pair in (*PAIRS, *TWINS):
         text = pair.translate()
         if not check:
             pair.target.write_text(text, encoding="utf-8")

@@ -4,8 +4,8 @@ An object is made for one RPC, and judges each request message by the table of i
 the REST transport.
 """
 
-import functools
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 try:
@@ -22,10 +22,9 @@ from forbear.clients._gapic import fill_key, install_in
 from forbear.core.backoff import Exponential
 from forbear.exchange.chosen import choose, refuse_unraised
 from forbear.exchange.grpc import Rpc
-from forbear.exchange.settling import asettle_call, read_settle, settle_call
+from forbear.exchange.settling import arepeat, read_settle, repeat
 from forbear.grpc.vouch import RpcPattern, RpcVouch
 from forbear.policy import Policy
-from forbear.run.functions import refuse_awaitable
 from forbear.services.rpcs import rules
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def install(
     making, as in `forbear.clients.grpc.RetryInterceptor`. The other parameters are those of `retry_for`. TypeError for
     any other object, ValueError for a client with forbear's retries.
     """
-    kinds = functools.partial(Retry, fills=True), functools.partial(AsyncRetry, fills=True)
+    kinds = partial(Retry, fills=True), partial(AsyncRetry, fills=True)
     vouch = RpcVouch(safe, settle=read_settle(settle))
     install_in(getattr(client, "_firestore_api", client), kinds, _RAISED, policy, vouch, options)
     return client
@@ -178,7 +177,7 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
 
     def __reduce__(self) -> "tuple[Callable[..., Self], tuple[Rpc]]":
         # Google's default predicate cannot be pickled, nor can the stubs of a channel
-        return functools.partial(type(self), fills=self._fills), (self._rpc,)
+        return partial(type(self), fills=self._fills), (self._rpc,)
 
     def _with(self, **changes: Any) -> Self:
         rpc = self._rpc
@@ -194,36 +193,13 @@ class Retry(_ForRpc, api_retry.Retry):
 
         `on_error` is called with each error worth a retry, even if no other attempt follows, as google-api-core does.
         """
-        rpc = self._rpc
 
-        @functools.wraps(func)
+        @wraps(func)
         def retried(*args: P.args, **kwargs: P.kwargs) -> T:
             call, message, sent = self._begin(args)
-            try:
-                while True:
-                    try:
-                        value = func(*sent, **kwargs)
-                    except Exception as error:
-                        settled: T | None = settle_call(
-                            rpc, call, error, message, functools.partial(self._read, kwargs)
-                        )
-                        if settled is not None:
-                            return settled
-                        grant = rpc.failed(call, error, message, on_error=on_error)
-                        if grant is None or not grant.ask():
-                            raise
-                    except BaseException as interrupt:
-                        rpc.cut_off(call, interrupt, message)
-                        raise
-                    else:
-                        if hasattr(type(value), "__await__"):
-                            refuse_awaitable(value, rpc.method)
-                        call.succeeded()
-                        return value
-                    grant.sleep()
-            except BaseException:
-                call.end()
-                raise
+            send, read = partial(func, *sent, **kwargs), partial(self._read, kwargs)
+            value: T = repeat(self._rpc, call, message, send, read, on_error)
+            return value
 
         return retried
 
@@ -234,33 +210,12 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
     def __call__(
         self, func: Callable[..., Awaitable[T]], on_error: Callable[[Exception], Any] | None = None
     ) -> Callable[P, Awaitable[T]]:
-        rpc = self._rpc
-
-        @functools.wraps(func)
+        @wraps(func)
         async def retried(*args: P.args, **kwargs: P.kwargs) -> T:
             call, message, sent = self._begin(args, awaits=True)
-            try:
-                while True:
-                    try:
-                        value = await func(*sent, **kwargs)
-                    except Exception as error:
-                        read = functools.partial(self._read, kwargs)
-                        settled: T | None = await asettle_call(rpc, call, error, message, read)
-                        if settled is not None:
-                            return settled
-                        grant = rpc.failed(call, error, message, on_error=on_error)
-                        if grant is None or not await grant.aask():
-                            raise
-                    except BaseException as interrupt:  # a cancellation, too
-                        rpc.cut_off(call, interrupt, message)
-                        raise
-                    else:
-                        call.succeeded()
-                        return value
-                    await grant.asleep()
-            except BaseException:
-                call.end()
-                raise
+            send, read = partial(func, *sent, **kwargs), partial(self._read, kwargs)
+            value: T = await arepeat(self._rpc, call, message, send, read, on_error)
+            return value
 
         return retried
 

@@ -1,4 +1,7 @@
-"""Transports for httpx2 that retry requests, sync and async; `install` puts them into a client that exists already."""
+"""Transports for httpx2 that retry requests, sync and async; `install` puts them into a client that exists.
+
+Generated from httpx.py: change that file, then run `make unasync`.
+"""
 
 try:
     import httpx2

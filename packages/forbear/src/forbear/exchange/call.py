@@ -54,20 +54,23 @@ class Start:
         self.reports: int = reports_made[0]  # a report made later comes from an inner retry
 
 
-class RetriedCall:
-    """One call through its attempts; `start` is the moment before the first one, `entry` the call in the ledger.
+class RetriedCall(Start):
+    """One call through its attempts, made before the first one; `entry` is the call in the ledger.
 
     `key` is the one that the adapter made, and `run` has the failures; None without. Report each attempt (`failed` or
     `succeeded`, or `end` if it is cancelled). Ask the grant that `failed` returns, and wait before the next one.
     """
 
-    __slots__ = ("entry", "key", "policy", "run", "spending", "start")
+    __slots__ = ("entry", "key", "policy", "run", "spending")
 
-    def __init__(self, policy: Policy, start: Start) -> None:
+    def __init__(self, policy: Policy, *, awaits: bool = False, key: "AutomaticKey | None" = None) -> None:
+        self.awaits = awaits  # the next three as in `Start`, without the call
+        self.runtime = runtime = current_runtime()
+        self.time = runtime.monotonic()
+        self.reports = reports_made[0]
         self.policy = policy
         self.entry: Entry | None = None
-        self.key: AutomaticKey | None = None
-        self.start = start
+        self.key = key
         self.run: Run | None = None
         self.spending = None if policy.budget is None else Spending(policy.budget)
 
@@ -76,7 +79,7 @@ class RetriedCall:
         if self.spending is None:
             return
         try:
-            admit(self.spending, self.start.runtime, lambda: self.begin_run(operation(), subject))
+            admit(self.spending, self.runtime, lambda: self.begin_run(operation(), subject))
         except BaseException:
             self.take_back()
             raise
@@ -84,7 +87,7 @@ class RetriedCall:
     def enter(self, describe: "Callable[..., Described]", *parts: Any) -> None:
         """Enter the call in the ledgers of the runs around it, before it is sent, if `is_used[0]` is true."""
         self.entry = Entry(judge_described, describe, *parts)
-        self.start.reports = enter(self.entry)
+        self.reports = enter(self.entry)
 
     def take_back(self) -> None:
         """Note that the call was certainly not executed: its entry goes, and its key is free for another one."""
@@ -132,7 +135,7 @@ class RetriedCall:
         attempt, within which a repeat is safe; None for no limit. `refused` says that the server answered that the call
         is wrong, so it did not execute it.
         """
-        policy, start = self.policy, self.start
+        policy = self.policy
         run = self.begin_run(judgement.operation, subject)
         unsafe = None
         if policy.repeatable is False:
@@ -141,7 +144,7 @@ class RetriedCall:
             unsafe = (
                 why_not(judgement, "the call") + cure_for(judgement, option) + ("" if cure is None else f"; {cure}")
             )
-        now = start.runtime.now()
+        now = self.runtime.now()
         failure = DetailedFailure(
             verdict,
             error,
@@ -153,7 +156,7 @@ class RetriedCall:
             details=details_of(error, now, subject) if answer is None else (now, *answer),
         )
         if self.key is not None and until is not None:
-            until = min(until, self.key.until - start.time)  # an earlier attempt of a run around may have sent it
+            until = min(until, self.key.until - self.time)  # an earlier attempt of a run around may have sent it
         failure.until, failure.billed = until, verdict.kind is not Kind.NOT_EXECUTED and judgement.may_cost(code)
         grant = run.after(failure)
         if self.entry is not None and not run.in_doubt and (refused or verdict.kind is Kind.NOT_EXECUTED):
@@ -179,19 +182,17 @@ class RetriedCall:
 
     def begin_run(self, operation: str | None, subject: "Subject | None") -> Run:
         """Return the run of this call, made at its first failure."""
-        policy, start = self.policy, self.start
         if self.run is None:
-            name = policy.name or operation or "the call"
+            policy, name = self.policy, self.policy.name or operation or "the call"
             self.run = Run(
-                policy, name, start.runtime, start.time, start.reports, awaits=start.awaits, spending=self.spending
+                policy, name, self.runtime, self.time, self.reports, awaits=self.awaits, spending=self.spending
             )
         self.run.subject = subject
         return self.run
 
     def time_left(self, timeout: float | None) -> float | None:
         """Return the seconds left of the caller's `timeout` for all attempts, at least 0; None without a timeout."""
-        start = self.start
-        return None if timeout is None else max(0.0, timeout - (start.runtime.monotonic() - start.time))
+        return None if timeout is None else max(0.0, timeout - (self.runtime.monotonic() - self.time))
 
 
 def refuse_for_clients(policy: Policy, vouch: str) -> None:

@@ -14,7 +14,6 @@ from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, Kind, Verdict, settle
 from forbear.exchange.call import (
     RetriedCall,
-    Start,
     apply_rules,
     check_word,
     describe_rpc,
@@ -122,8 +121,7 @@ class Rpc:
         policy = self.policy
         if timeout is not None and timeout > 0:
             policy = limit_timeout(policy, timeout)
-        call = RetriedCall(policy, Start(awaits=awaits))
-        call.key = key
+        call = RetriedCall(policy, awaits=awaits, key=key)
         if policy.budget is not None:
             call.begin(lambda: self.judge(None).operation, RpcSubject(self.method.removeprefix("/"), None))
         if is_used[0] and not self.changes_nothing:
@@ -277,14 +275,14 @@ def is_once(requests: object) -> bool:
     return isinstance(requests, Iterator | AsyncIterator)
 
 
-class Rpcs:
+class Rpcs(dict[str, Rpc]):
     """The RPCs of a channel under one policy: `rpcs["/package.Service/Method"]` is an `Rpc`.
 
     `vouch` is the user's word for them. `policy` None takes the recommended policy of each RPC's service, with the
     `changes`. `raised` are the bases of the errors of the channel's calls.
     """
 
-    __slots__ = ("_changes", "_known", "_policy", "_vouch")
+    __slots__ = ("_changes", "_policy", "_vouch")
 
     def __init__(
         self,
@@ -299,7 +297,6 @@ class Rpcs:
         self._policy = policy
         self._changes = changes
         self._vouch = vouch
-        self._known: dict[str, Rpc] = {}
 
     def show_as(self, adapter: str) -> str:
         """Return the call that makes the adapter with this policy and vouch, without what has its default."""
@@ -307,14 +304,12 @@ class Rpcs:
         shown += [f"{name}={value!r}" for name, value in self._changes.options.items()]
         return f"{adapter}({', '.join(shown + self._vouch.show())})"
 
-    def __getitem__(self, method: str) -> Rpc:
+    def __missing__(self, method: str) -> Rpc:
         """Return the `Rpc` with this full name, made once; one of another service gets the policy of that."""
-        rpc = self._known.get(method)
-        if rpc is None:
-            policy = self._policy
-            own: object = None if policy is None else policy.service
-            service = registry.find_rpc(method)
-            if is_rpc_service(own) and service is not None and own.name != service.name:
-                policy = None
-            rpc = self._known[method] = Rpc(method, policy, vouch=self._vouch, changes=self._changes)
+        policy = self._policy
+        own: object = None if policy is None else policy.service
+        service = registry.find_rpc(method)
+        if is_rpc_service(own) and service is not None and own.name != service.name:
+            policy = None
+        rpc = self[method] = Rpc(method, policy, vouch=self._vouch, changes=self._changes)
         return rpc

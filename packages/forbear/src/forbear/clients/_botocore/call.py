@@ -9,7 +9,7 @@ from forbear.core.check import INFINITY
 from forbear.core.report import ATTRIBUTE, Report
 from forbear.core.verdict import Kind, Verdict
 from forbear.evidence.sent import AwsCall, Sent
-from forbear.exchange.call import RetriedCall, Start, with_proof
+from forbear.exchange.call import RetriedCall, with_proof
 from forbear.policy import Policy
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.judges import Broken
@@ -75,8 +75,7 @@ class AwsAttempts:
         self._operation = operation
         self._parameters = parameters
         self.body = _find_body(operation, parameters)
-        self._call = RetriedCall(policy, Start(awaits=awaits))
-        self._call.key = token
+        self._call = RetriedCall(policy, awaits=awaits, key=token)
         if is_used[0]:
             self._call.enter(self._describe)
 

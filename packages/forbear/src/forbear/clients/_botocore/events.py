@@ -133,6 +133,7 @@ class Retries:
         """Keep a body that was cut off from the parser."""
         hide_torn(operation_model, response_dict)
 
+    # Generated from that of `AsyncRetries`: change that, then run `make unasync`.
     def decide(self, response: Any, caught_exception: Any, operation: Any, request_dict: Any, **_: Any) -> Any:
         """Return 0 to send the request again, after the wait, None to end the call with what it has."""
         state: AwsAttempts | None = request_dict["context"].get(_KEY)

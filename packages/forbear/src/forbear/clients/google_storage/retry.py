@@ -30,7 +30,7 @@ from forbear.core.decide import Limits
 from forbear.core.report import Report
 from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.exchange.call import RetriedCall, Start
+from forbear.exchange.call import RetriedCall
 from forbear.http.request import Request
 from forbear.policy import Policy
 from forbear.run.functions import refuse_awaitable
@@ -159,7 +159,7 @@ class Retry(api_retry.Retry):
 
         @functools.wraps(func)
         def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-            call = RetriedCall(self._policy, Start())
+            call = RetriedCall(self._policy)
             chunk: Sending | None = None
             while True:
                 try:
@@ -176,7 +176,7 @@ class Retry(api_retry.Retry):
                         if is_chunk and sending is not None and sending.can_resume():
                             # A chunk gets the full limits at its first failure, and again when its session progresses.
                             if chunk is None or chunk.has_progressed():
-                                call = RetriedCall(self._policy, Start())
+                                call = RetriedCall(self._policy)
                             chunk, judgement = sending, judgement.replace(repeatable=True)
                         subject = request or request_of_error(error)
                         cure = None if (known_cure := cure_of(judgement)) is None else f"{known_cure}, or {_VOUCH}"

@@ -1,20 +1,18 @@
 """The interceptors for asyncio channels. The rules are those of `sync.py`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import grpc
 import grpc.aio
 
-from forbear.clients.grpc.ready import AioReadiness, AioUnsent, Details
-from forbear.clients.grpc.sync import first_message, is_rereadable, name_of, with_time_left
+from forbear.clients.grpc.ready import AioReadiness, AioUnsent, details_of_read
+from forbear.clients.grpc.sync import Interceptor, first_message, is_rereadable, read_rpcs, with_time_left
 from forbear.exchange.call import RetriedCall
-from forbear.exchange.chosen import choose
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
-from forbear.exchange.settling import RpcReadBack, asettle_call, read_settle
-from forbear.grpc.vouch import RpcVouch
+from forbear.exchange.settling import RpcReadBack, arepeat
 from forbear.policy import Policy
 
 if TYPE_CHECKING:
@@ -23,6 +21,9 @@ if TYPE_CHECKING:
     from forbear.exchange.settling import SettleRpcs
     from forbear.grpc.vouch import SafeRpcs
     from forbear.run.derive import ClientOptions
+    from forbear.run.grant import Grant
+
+T = TypeVar("T")
 
 Continuation = Callable[[Any, Any], Awaitable[Any]]
 
@@ -49,8 +50,7 @@ def aio_interceptors(
     >>> len(aio_interceptors(attempts=3))
     4
     """
-    policy, changes = choose("aio_interceptors", policy, options, ("safe", "not_executed", "channel", "settle"))
-    rpcs = Rpcs(policy, RpcVouch(safe, not_executed, read_settle(settle)), changes, (grpc.RpcError,))
+    rpcs = read_rpcs("aio_interceptors", policy, safe, not_executed, settle, options)
     if channel is not None and not callable(channel):
         raise TypeError(f"`channel` must be a function that returns the channel (lambda: channel); got {channel!r}")
     ready = None if channel is None else AioReadiness(channel)
@@ -58,7 +58,7 @@ def aio_interceptors(
     return cast("list[grpc.aio.ClientInterceptor]", four)  # the types for gRPC declare only a part of their members
 
 
-class _Interceptor:
+class _Interceptor(Interceptor):
     def __init__(self, rpcs: Rpcs, ready: AioReadiness | None) -> None:
         self._rpcs = rpcs
         self._ready = ready
@@ -66,42 +66,23 @@ class _Interceptor:
     def __repr__(self) -> str:
         return f"<one of {self._rpcs.show_as('aio_interceptors')}>"
 
-    def _gate(self, continuation: Continuation, rpc: Rpc, message: object) -> Continuation:
-        return continuation if self._ready is None else self._ready.gate(continuation, rpc, message)
-
-    async def _send(self, continuation: Continuation, details: Any, message: Any, requests: Any) -> Any:
-        rpc = self._rpcs[name_of(details)]
-        continuation = self._gate(continuation, rpc, message)
+    # A plain function, as those that call it: each coroutine around that of the loop would cost time.
+    def _send(self, continuation: Continuation, details: Any, message: Any, requests: Any) -> Coroutine[Any, Any, Any]:
+        rpc, continuation = self._find(continuation, details, message)
         retried = rpc.begin(details.timeout, message, awaits=True)
-        try:
-            while True:
-                try:
-                    call = await continuation(with_time_left(details, retried), requests)
-                    await call
-                except grpc.RpcError as error:
-                    send = partial(_read, continuation, details, message)
-                    response = await asettle_call(rpc, retried, error, message, send)
-                    if response is not None:
-                        return response
-                    grant = rpc.failed(retried, error, message)
-                    if grant is None or not await grant.aask():
-                        raise
-                except BaseException as interrupt:  # a cancellation, too
-                    rpc.cut_off(retried, interrupt, message)
-                    raise
-                else:
-                    retried.succeeded()
-                    return call
-                await grant.asleep()
-        except BaseException:  # a cancellation, too
-            retried.end()
-            raise
+
+        async def send() -> Any:
+            call = await continuation(with_time_left(details, retried), requests)
+            await call
+            return call
+
+        return arepeat(rpc, retried, message, send, partial(_read, continuation, details, message))
 
     async def _send_once(self, continuation: Continuation, details: Any, requests: Any) -> Any:
-        rpc = self._rpcs[name_of(details)]
+        rpc, continuation = self._find(continuation, details, None)
         retried = rpc.begin(details.timeout, awaits=True)
         try:
-            call = await open_call(rpc, retried, self._gate(continuation, rpc, None), details, None, requests)
+            call = await open_call(rpc, retried, continuation, details, None, requests)
         except BaseException:
             retried.end()
             raise
@@ -110,7 +91,7 @@ class _Interceptor:
 
 
 async def _read(continuation: Continuation, details: Any, message: Any, look: RpcReadBack) -> Any:
-    return await (await continuation(Details(details, look.timeout, look), look.encode_as(type(message))))
+    return await (await continuation(details_of_read(details, look), look.encode_as(type(message))))
 
 
 async def open_call(
@@ -158,28 +139,27 @@ def _read_result(answer: Any) -> Any:
 
 
 class _UnaryUnary(_Interceptor, grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[type-arg]
-    async def intercept_unary_unary(
+    def intercept_unary_unary(
         self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request: Any
-    ) -> Any:
-        return await self._send(continuation, client_call_details, request, request)
+    ) -> Any:  # a coroutine
+        return self._send(continuation, client_call_details, request, request)
 
 
 class _UnaryStream(_Interceptor, grpc.aio.UnaryStreamClientInterceptor):  # type: ignore[type-arg]
     async def intercept_unary_stream(
         self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request: Any
     ) -> Any:
-        rpc = self._rpcs[name_of(client_call_details)]
-        continuation = self._gate(continuation, rpc, request)
+        rpc, continuation = self._find(continuation, client_call_details, request)
         return await _UnaryResponses(rpc, continuation, client_call_details, request, request).open_call()
 
 
 class _StreamUnary(_Interceptor, grpc.aio.StreamUnaryClientInterceptor):  # type: ignore[type-arg]
-    async def intercept_stream_unary(
+    def intercept_stream_unary(
         self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request_iterator: Any
-    ) -> Any:
+    ) -> Any:  # a coroutine
         if not is_rereadable(request_iterator):
-            return await self._send_once(continuation, client_call_details, request_iterator)
-        return await self._send(continuation, client_call_details, first_message(request_iterator), request_iterator)
+            return self._send_once(continuation, client_call_details, request_iterator)
+        return self._send(continuation, client_call_details, first_message(request_iterator), request_iterator)
 
 
 class _StreamStream(_Interceptor, grpc.aio.StreamStreamClientInterceptor):  # type: ignore[type-arg]
@@ -188,8 +168,8 @@ class _StreamStream(_Interceptor, grpc.aio.StreamStreamClientInterceptor):  # ty
     ) -> Any:
         if not is_rereadable(request_iterator):
             return await self._send_once(continuation, client_call_details, request_iterator)
-        rpc, first = self._rpcs[name_of(client_call_details)], first_message(request_iterator)
-        continuation = self._gate(continuation, rpc, first)
+        first = first_message(request_iterator)
+        rpc, continuation = self._find(continuation, client_call_details, first)
         return await _StreamReplies(rpc, continuation, client_call_details, first, request_iterator).open_call()
 
 
@@ -214,8 +194,8 @@ class _AsyncResponses:
         self._requests = requests
         self._call: grpc.aio.StreamStreamCall[Any, Any]
         self._responses: AsyncIterator[Any] | None = None
-        self._wait: asyncio.Future[None] | None = None
-        self._cancelled = False
+        self._step: asyncio.Task[Any] | None = None  # between two attempts
+        self._cancelled = self._is_cut_off = False
 
     async def open_call(self) -> Any:
         """Make the call of the next attempt, with the time left of the caller's timeout, and return this object."""
@@ -243,9 +223,11 @@ class _AsyncResponses:
                             begun = True
                             self._retried.succeeded()
                         yield response
-                except grpc.RpcError as error:
+                except Exception as error:
                     grant = self._rpc.failed(self._retried, error, self._message, BEGUN if begun else None)
-                    if grant is None or not await grant.aask():
+                    if grant is None or (grant.is_open and not await self._run_step(grant.aask())):
+                        raise
+                    if self._cancelled:
                         raise
                 except BaseException as interrupt:  # a cancellation, too
                     if not isinstance(interrupt, GeneratorExit):  # the reader wants no more
@@ -255,30 +237,38 @@ class _AsyncResponses:
                     if not begun:
                         self._retried.succeeded()
                     return
-                self._wait = asyncio.ensure_future(grant.asleep())
-                try:
-                    await self._wait
-                finally:
-                    self._wait = None
-                await self.open_call()
+                await self._run_step(self._open_again(grant))
         finally:
             self._retried.end()
 
     async def read(self) -> Any:
         return await anext(aiter(self), _AIO.EOF)
 
+    async def _open_again(self, grant: "Grant") -> None:
+        await grant.asleep()
+        await self.open_call()
+
+    async def _run_step(self, step: Coroutine[Any, Any, T]) -> T:
+        """Await a step between two attempts, which `cancel` ends: there is no call then."""
+        self._step = task = asyncio.ensure_future(step)
+        try:
+            return await task
+        finally:
+            self._step = None
+
     def cancel(self) -> bool:
         self._retried.end()
-        if self._wait is None:
+        self._cancelled = True
+        if self._step is None:
             return self._call.cancel()
-        self._cancelled = self._wait.cancel()
-        return self._cancelled
+        self._is_cut_off = self._step.cancel()
+        return self._is_cut_off
 
     def cancelled(self) -> bool:
-        return self._cancelled or self._call.cancelled()
+        return self._is_cut_off or self._call.cancelled()
 
     def done(self) -> bool:
-        return self._wait is None and self._call.done()
+        return self._step is None and self._call.done()
 
     time_remaining = _pass_on("time_remaining")
     add_done_callback = _pass_on("add_done_callback")
@@ -286,6 +276,7 @@ class _AsyncResponses:
     trailing_metadata = _pass_on("trailing_metadata")
     code = _pass_on("code")
     details = _pass_on("details")
+    debug_error_string = _pass_on("debug_error_string")
     wait_for_connection = _pass_on("wait_for_connection")
 
 

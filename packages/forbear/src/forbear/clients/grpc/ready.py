@@ -7,6 +7,7 @@ it does. Nothing is known of a call that was handed over.
 import asyncio
 import time
 from collections.abc import Callable
+from copy import copy
 from typing import Any, NoReturn
 
 import grpc
@@ -27,24 +28,27 @@ _LONGEST = 30.0
 Continuation = Callable[[Any, Any], Any]
 
 
-class Details(grpc.ClientCallDetails):
-    """A copy of a call's details with another timeout, in seconds; with a `read` those of the read."""
+def with_changes(details: Any, **changes: Any) -> Any:
+    """Return a copy of a call's details with other values, of the same class: the next interceptor may rely on that."""
+    replace = getattr(details, "_replace", None)
+    if replace is not None:
+        return replace(**changes)
+    changed = copy(details)
+    for name, value in changes.items():
+        object.__setattr__(changed, name, value)
+    return changed
 
-    method: Any
-    metadata: Any
 
-    def __init__(self, details: Any, timeout: float, read: RpcReadBack | None = None) -> None:
-        self.method = details.method
-        self.timeout = timeout
-        self.metadata = details.metadata
-        self.credentials = details.credentials
-        self.wait_for_ready = details.wait_for_ready
-        self.compression = getattr(details, "compression", None)
-        if read is not None:
-            is_aio = isinstance(details.method, bytes)
-            self.method = read.method.encode() if is_aio else read.method
-            routed = read.route(details.metadata)
-            self.metadata = grpc.aio.Metadata(*routed) if is_aio else routed
+def details_of_read(details: Any, look: RpcReadBack) -> Any:
+    """Return the details of a call for the read that settles it."""
+    is_aio = isinstance(details.method, bytes)
+    metadata: Any = look.route(details.metadata)
+    return with_changes(
+        details,
+        method=look.method.encode() if is_aio else look.method,
+        timeout=look.timeout,
+        metadata=grpc.aio.Metadata(*metadata) if is_aio else metadata,
+    )
 
 
 class Settled:
@@ -79,7 +83,9 @@ class Settled:
 def _with_rest(details: Any, began: float) -> Any:
     """Return the details with what is left of the timeout since the monotonic time `began`, unchanged without one."""
     timeout = details.timeout
-    return details if timeout is None else Details(details, max(timeout - (time.monotonic() - began), 0.0))
+    if timeout is None:
+        return details
+    return with_changes(details, timeout=max(timeout - (time.monotonic() - began), 0.0))
 
 
 def _code(state: grpc.ChannelConnectivity | None) -> grpc.StatusCode:
@@ -111,6 +117,9 @@ class Unsent(grpc.RpcError, grpc.Call, grpc.Future):  # type: ignore[type-arg] #
 
     def trailing_metadata(self) -> tuple[()]:
         return ()
+
+    def debug_error_string(self) -> str:
+        return ""
 
     def exception(self, timeout: float | None = None) -> "Unsent":
         return self

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from forbear.clients.grpc.ready import Continuation, Details, Readiness, Settled, Unsent
+from forbear.clients.grpc.ready import (
+    AioReadiness,
+    Continuation,
+    Readiness,
+    Settled,
+    Unsent,
+    details_of_read,
+    with_changes,
+)
 from forbear.exchange.call import RetriedCall
 from forbear.exchange.chosen import choose
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
@@ -27,16 +35,36 @@ if TYPE_CHECKING:
     from forbear.run.derive import ClientOptions
 
 
-def name_of(details: Any) -> str:
-    """Return the full name of a call's RPC as text, such as "/helloworld.Greeter/SayHello"; asyncio has bytes."""
-    method: str | bytes = details.method
-    return method.decode() if isinstance(method, bytes) else method
+class Interceptor:
+    """The base of all interceptors: the RPCs of a channel, and the state of its connection if that can be known."""
+
+    _rpcs: Rpcs
+    _ready: Readiness | AioReadiness | None
+
+    def _find(self, continuation: Continuation, details: Any, message: object) -> tuple[Rpc, Continuation]:
+        """Return the RPC of a call, and `continuation`, behind a wait for the connection if the call needs one."""
+        method: str | bytes = details.method  # asyncio has bytes
+        rpc = self._rpcs[method if isinstance(method, str) else method.decode()]
+        return rpc, continuation if self._ready is None else self._ready.gate(continuation, rpc, message)
+
+
+def read_rpcs(
+    adapter: str,
+    policy: Policy | None,
+    safe: "SafeRpcs",
+    not_executed: Iterable[grpc.StatusCode],
+    settle: "SettleRpcs",
+    options: "ClientOptions",
+) -> Rpcs:
+    """Return the RPCs of a channel under the options of an adapter; TypeError or ValueError for wrong ones."""
+    policy, changes = choose(adapter, policy, options, ("safe", "not_executed", "channel", "settle"))
+    return Rpcs(policy, RpcVouch(safe, not_executed, read_settle(settle)), changes, (grpc.RpcError,))
 
 
 def with_time_left(details: Any, retried: RetriedCall) -> Any:
     """Return the details for the next attempt, with the seconds left of the caller's timeout; unchanged without one."""
-    left = retried.time_left(details.timeout)
-    return details if left is None else Details(details, left)
+    timeout = details.timeout
+    return details if timeout is None else with_changes(details, timeout=retried.time_left(timeout))
 
 
 def is_rereadable(requests: object) -> bool:
@@ -50,6 +78,7 @@ def first_message(requests: Iterable[Any]) -> Any:
 
 
 class RetryInterceptor(
+    Interceptor,
     grpc.UnaryUnaryClientInterceptor,  # type: ignore[type-arg] # generic for type checkers only
     grpc.UnaryStreamClientInterceptor,  # type: ignore[type-arg] # generic for type checkers only
     grpc.StreamUnaryClientInterceptor,  # type: ignore[type-arg] # generic for type checkers only
@@ -93,9 +122,7 @@ class RetryInterceptor(
         settle: "SettleRpcs" = False,
         **options: "Unpack[ClientOptions]",
     ) -> None:
-        policy, changes = choose("RetryInterceptor", policy, options, ("safe", "not_executed", "channel", "settle"))
-        vouch = RpcVouch(safe, not_executed, read_settle(settle))
-        self._rpcs = Rpcs(policy, vouch, changes, (grpc.RpcError,))
+        self._rpcs = read_rpcs("RetryInterceptor", policy, safe, not_executed, settle, options)
         if channel is not None and not isinstance(channel, grpc.Channel):
             raise TypeError(f"`channel` must be a grpc.Channel, as passed to grpc.intercept_channel; got {channel!r}")
         self._ready = None if channel is None else Readiness(channel)
@@ -111,8 +138,7 @@ class RetryInterceptor(
     def intercept_unary_stream(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request: Any
     ) -> Any:
-        rpc = self._rpcs[name_of(client_call_details)]
-        continuation = self._gate(continuation, rpc, request)
+        rpc, continuation = self._find(continuation, client_call_details, request)
         return _Responses(rpc, continuation, client_call_details, request, lambda: request)
 
     def intercept_stream_unary(
@@ -120,27 +146,19 @@ class RetryInterceptor(
     ) -> Any:
         if not is_rereadable(request_iterator):
             return self._send_once(continuation, client_call_details, request_iterator)
-        return self._send(
-            continuation, client_call_details, first_message(request_iterator), lambda: iter(request_iterator)
-        )
+        message = first_message(request_iterator)
+        return self._send(continuation, client_call_details, message, lambda: iter(request_iterator))
 
     def intercept_stream_stream(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request_iterator: Iterable[Any]
     ) -> Any:
-        rpc = self._rpcs[name_of(client_call_details)]
-        message = first_message(request_iterator) if is_rereadable(request_iterator) else None
-        continuation = self._gate(continuation, rpc, message)
-        if not is_rereadable(request_iterator):
-            return _Responses(rpc, continuation, client_call_details, None, lambda: iter(request_iterator), ONCE)
-        return _Responses(rpc, continuation, client_call_details, message, lambda: iter(request_iterator))
-
-    def _gate(self, continuation: Continuation, rpc: Rpc, message: object) -> Continuation:
-        """Return `continuation`, behind a wait for the connection if the channel is known and needs it."""
-        return continuation if self._ready is None else self._ready.gate(continuation, rpc, message)
+        stuck = None if is_rereadable(request_iterator) else ONCE
+        message = first_message(request_iterator) if stuck is None else None
+        rpc, continuation = self._find(continuation, client_call_details, message)
+        return _Responses(rpc, continuation, client_call_details, message, lambda: iter(request_iterator), stuck)
 
     def _send(self, continuation: Continuation, details: Any, message: Any, requests: Callable[[], Any]) -> Any:
-        rpc = self._rpcs[name_of(details)]
-        continuation = self._gate(continuation, rpc, message)
+        rpc, continuation = self._find(continuation, details, message)
         retried = rpc.begin(details.timeout, message)
         try:
             while True:
@@ -169,8 +187,7 @@ class RetryInterceptor(
             raise
 
     def _send_once(self, continuation: Continuation, details: Any, requests: Any) -> Any:
-        rpc = self._rpcs[name_of(details)]
-        continuation = self._gate(continuation, rpc, None)
+        rpc, continuation = self._find(continuation, details, None)
         retried = rpc.begin(details.timeout)
         try:
             call = continuation(with_time_left(details, retried), iter(requests))
@@ -193,7 +210,7 @@ class RetryInterceptor(
 
 
 def _read(continuation: Continuation, details: Any, message: Any, look: RpcReadBack) -> Any:
-    return continuation(Details(details, look.timeout, look), look.encode_as(type(message))).result()
+    return continuation(details_of_read(details, look), look.encode_as(type(message))).result()
 
 
 def _count(retried: RetriedCall, call: Any) -> None:
@@ -239,7 +256,7 @@ class _Responses(Iterator[Any]):
             except StopIteration:
                 self._succeeded()
                 raise
-            except grpc.RpcError as error:
+            except Exception as error:
                 stuck = None if isinstance(error, Unsent) else BEGUN if self._begun else self._stuck
                 grant = self._rpc.failed(self._retried, error, self._message, stuck)
                 if grant is None or not grant.ask():
@@ -250,6 +267,9 @@ class _Responses(Iterator[Any]):
                 self._call = self._open()
                 if self._cancelled.is_set():
                     self._call.cancel()
+            except BaseException as interrupt:
+                self._rpc.cut_off(self._retried, interrupt, self._message)
+                raise
             else:
                 self._succeeded()
                 return response
