@@ -332,10 +332,10 @@ def test_a_run_without_a_test_is_no_success(ran: list[str], status: int) -> None
     options, plugins = {"dist": "loadfile", "tx": ["popen"]}, dict[str, object]()
     config: Any = SimpleNamespace(getvalue=options.get, pluginmanager=SimpleNamespace(get_plugin=plugins.get))
     session: Any = SimpleNamespace(exitstatus=0)
-    schedules, log = Schedules(), Producer("xdist", enabled=False)
+    schedules, log = Schedules(config), Producer("xdist", enabled=False)
     assert schedules.pytest_xdist_make_scheduler(config, log) is not None
     for nodeid in ran:
-        report: Any = SimpleNamespace(node=object(), nodeid=nodeid)
+        report: Any = SimpleNamespace(node=object(), nodeid=nodeid, earlier=[])
         schedules.pytest_runtest_logreport(report)
     schedules.pytest_sessionfinish(session, 0)
     assert session.exitstatus == status

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -16,6 +17,9 @@ from _pytest.terminal import TerminalReporter
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
+
+_LONGEST_WAIT = 0.1
+"""The seconds that a test which has passed may wait until it is reported; a process that dies takes such along."""
 
 
 class WholeFile(pytest.Item):
@@ -72,17 +76,42 @@ class Files:
 
 
 class FewReports:
-    """In a worker: a test that passes sends one report, that of its call; what fails or is skipped is sent as ever."""
+    """In a worker: tests that pass quickly are reported together, as `earlier` of the next report of their file.
+
+    What fails, is skipped or has output is sent as ever. A message wakes two threads: that costs as much as a test.
+    """
+
+    def __init__(self) -> None:
+        self._waiting = list[tuple[str, float]]()
+        self._sent_at = monotonic()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         if isinstance(item, WholeFile):
             return None
-        for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        if self._can_wait(item, reports, nextitem):
+            self._waiting.append((item.nodeid, reports[1].duration))
+            return True
+        for report in reports:
             if report.when == "call" or not report.passed:
                 report.keywords = {}  # pytest looks at none of them in the other process
+                setattr(report, "earlier", self._waiting)  # noqa: B010 - a report has any attributes
+                self._waiting = []
                 item.ihook.pytest_runtest_logreport(report=report)
+        self._sent_at = monotonic()
         return True
+
+    def _can_wait(self, item: pytest.Item, reports: Sequence[pytest.TestReport], nextitem: pytest.Item | None) -> bool:
+        """Return whether nothing but the name is of interest, and another test of the file follows soon."""
+        return (
+            nextitem is not None
+            and nextitem.path == item.path
+            and monotonic() - self._sent_at < _LONGEST_WAIT
+            and all(report.passed for report in reports)
+            and not (reports[-1].sections or reports[-1].user_properties or hasattr(reports[1], "wasxfail"))
+            and not (item.session.shouldfail or item.session.shouldstop)
+        )
 
 
 class FilesInOrder(LoadFileScheduling):  # type: ignore[misc]  # it ships no types
@@ -117,7 +146,7 @@ class FilesInOrder(LoadFileScheduling):  # type: ignore[misc]  # it ships no typ
         self.workqueue.update({file: tests for file, tests in files.items() if tests})
         for other in self.nodes:
             self._reschedule(other)
-        return f"{crashed}, after {self.latest.get(node, 'no test')}"
+        return f"{crashed}, soon after {self.latest.get(node, 'no test')}"
 
     def done(self) -> int:
         """Return how many percent of the files are done."""
@@ -137,7 +166,8 @@ class FilesInOrder(LoadFileScheduling):  # type: ignore[misc]  # it ships no typ
 class Schedules:
     """In the process that gives out the files."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
         self._scheduling: FilesInOrder | None = None
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Producer) -> FilesInOrder | None:
@@ -152,7 +182,14 @@ class Schedules:
     def pytest_configure_node(self, node: WorkerController) -> None:
         node.workerinput["whole_files"] = _takes_whole_files(node.config)
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Report the tests that passed before this one, too: see `FewReports`."""
+        for nodeid, duration in report.__dict__.pop("earlier", ()):
+            location = (report.location[0], None, nodeid.partition("::")[2])
+            earlier = pytest.TestReport(nodeid, location, {}, "passed", None, "call", duration=duration)
+            setattr(earlier, "node", report.node)  # noqa: B010 - as pytest-xdist does
+            self._config.hook.pytest_runtest_logreport(report=earlier)
         if self._scheduling is not None and hasattr(report, "node"):
             self._scheduling.latest[report.node] = report.nodeid
 
@@ -178,7 +215,7 @@ def register(config: pytest.Config) -> None:
     """Register what fits this process; reports that somebody asked for are all sent."""
     given = getattr(config, "workerinput", None)
     if given is None:
-        config.pluginmanager.register(Schedules())
+        config.pluginmanager.register(Schedules(config))
         return
     os.environ.pop("COVERAGE_PROCESS_CONFIG", None)  # `make coverage` measures this process, not those that tests start
     if given["whole_files"]:
