@@ -8,7 +8,7 @@ from forbear.http.request import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
+    from types import CodeType, FrameType, TracebackType
     from typing import Any
 
 _KEEPS_LOCALS = sys.version_info < (3, 13)
@@ -23,28 +23,28 @@ class Look:
     - `sent` has the requests by a key, the id of an object that stands for the request. The object lives as long as the
       error.
     - `current` is the key of the request within whose frames the traceback is now, None outside of any.
-    - `links` maps ids of frames to the key of the request that they serve: the traceback of a wrapped error begins in
+    - `links` maps frames to the key of the request that they serve: the traceback of a wrapped error begins in
       the middle.
     - `operations` has what SDKs called: the address of the server, the name, and the parameters that decide.
-    - `top` is the outermost entry of the traceback that is read.
-    - `entries` has the ids of entries that were read: an error that is raised with the traceback of another one goes on
+    - `above` is the entry of the traceback before the one that is read, that of its caller; None without one.
+    - `entries` has the entries that were read: an error that is raised with the traceback of another one goes on
       with its entries.
     - `serves` is True within the frames that send the current request: what they send over HTTP is that request.
     - `service` is the service whose client sends what is found in this traceback, None if no such client does.
     """
 
-    __slots__ = ("_opened", "current", "entries", "links", "operations", "sent", "serves", "service", "top")
+    above: "TracebackType | None" = None
+    current: int | None = None
+    service: str | None = None
+    serves = False
 
     def __init__(self) -> None:
         self.sent: dict[int, Sent] = {}
-        self.current: int | None = None
-        self.entries: set[int] = set()
-        self.links: dict[int, int] = {}
+        self.entries: set[TracebackType] = set()
+        self.links: dict[FrameType, int] = {}
         self.operations: list[tuple[str, str, dict[str, Any]]] = []
-        self.top: TracebackType | None = None
-        self.serves = False
-        self.service: str | None = None
-        self._opened: dict[int, dict[str, Any]] = {}
+        self._opened: dict[FrameType, dict[str, Any]] = {}
+        self._senders: set[tuple[int | None, int]] = set()
 
     def knows(
         self,
@@ -99,30 +99,28 @@ class Look:
             if sent.unsent is None:
                 sent.unsent = unsent
 
-    def names(self, trace: "TracebackType") -> "dict[str, Any]":
+    def note_sender(self, code: "CodeType") -> None:
+        """Note a function that sends the current request object. If it does so twice, nothing proves both unsent."""
+        sender = self.current, id(code)
+        if sender in self._senders and self.current is not None:
+            self.sent[self.current].unsent = False
+        self._senders.add(sender)
+
+    def names(self, frame: "FrameType") -> "dict[str, Any]":
         """Return the local variables of a function's frame."""
-        frame = trace.tb_frame
-        key = id(frame)
-        if key not in self._opened:
-            self._opened[key] = frame.f_locals if frame.f_code.co_flags & IS_FUNCTION else {}
-        return self._opened[key]
+        names = self._opened.get(frame)
+        if names is None:
+            names = self._opened[frame] = frame.f_locals if frame.f_code.co_flags & IS_FUNCTION else {}
+        return names
 
-    def find_caller(self, trace: "TracebackType") -> "TracebackType | None":
-        """Return the entry of the frame that called that of `trace`, None without one."""
-        above = None if trace is self.top else self.top
-        while above is not None and above.tb_next is not trace:
-            above = above.tb_next
-        return above
+    @property
+    def names_above(self) -> "dict[str, Any]":
+        """The local variables of the frame that called the one that is read, {} without one."""
+        return {} if self.above is None else self.names(self.above.tb_frame)
 
-    def names_above(self, trace: "TracebackType") -> "dict[str, Any]":
-        """Return the local variables of the frame that called that of `trace`, {} without one."""
-        above = self.find_caller(trace)
-        return {} if above is None else self.names(above)
-
-    def is_called_by(self, trace: "TracebackType", client: str) -> bool:
-        """Return whether a function of `client` called that of `trace`."""
-        above = self.find_caller(trace)
-        return above is not None and client_of(above.tb_frame) == client
+    def is_called_by(self, client: str) -> bool:
+        """Return whether a function of `client` called the one that is read."""
+        return self.above is not None and client_of(self.above.tb_frame) == client
 
     def is_within(self, *clients: str) -> bool:
         """Return whether the current request is one of these clients, and not one around, whose hook calls them."""

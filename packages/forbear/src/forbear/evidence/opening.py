@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 _OPENING = frozenset({"_get_conn", "_prepare_proxy", "_validate_conn"})
 """The functions of urllib3's pool that run before a request: take a connection, open the tunnel, shake hands."""
 
-_SENDING = frozenset({"request", "request_chunked"})
-"""The methods of urllib3's connection that send a request; http.client may open the connection within them."""
+_SENDING = frozenset({"request", "request_chunked", "getresponse"})
+"""The methods of urllib3's connection that send a request, in which http.client may open it, or await the response."""
 
 POOLS, _CONNECTIONS, RESPONSES, MANAGERS = (
     tuple(
@@ -30,7 +30,7 @@ _SENDERS = frozenset({*_CONNECTIONS, "http.client", "botocore.awsrequest"})
 
 
 def was_opening(trace: "TracebackType | None") -> bool | None:
-    """Return True if a traceback shows the connection being opened, False if a request being sent, None for neither.
+    """Return True if a traceback shows the connection being opened, False if a request was sent, None for neither.
 
     An error of the caller's own body stream counts as sending, even if it comes from opening another connection.
     """

@@ -144,12 +144,6 @@ def get_own(thing: object, name: str) -> "Any":
     return kept[name] if name in kept else _read_slot(thing, name)
 
 
-def list_own(thing: object, *names: str) -> "list[Any]":
-    """Return what the instance itself keeps by these names, as `get_own` does."""
-    kept = dict_of(thing)
-    return [kept[name] if name in kept else _read_slot(thing, name) for name in names]
-
-
 def _read_slot(thing: object, name: str) -> "Any":
     for kind in type(thing).__mro__:
         slot = kind.__dict__.get(name)

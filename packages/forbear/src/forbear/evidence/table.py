@@ -193,6 +193,12 @@ for _reader, _places in _BY_READER.items():
         for _function in _functions:
             FRAMES.setdefault(_function, {}).update(dict.fromkeys(_modules, _reader))
 
+SENDERS = {"httpx:request": True, "requests:request": True, "urllib:request": False}
+"""The readers of frames that send a request object, which others may send again. True if one look at a frame is enough.
+
+The tracebacks of other errors may go further below the frame, and say more.
+"""
+
 _OF_REQUESTS = {"httpx": "httpx:kept", "httpx2": "httpx:kept", "requests": "requests:kept", "niquests": "requests:kept"}
 
 ATTRIBUTES: "dict[str, dict[str, str]]" = {

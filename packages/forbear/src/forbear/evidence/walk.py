@@ -9,11 +9,11 @@ import builtins
 from forbear.core.chain import attributes_of, list_errors, traceback_of
 from forbear.evidence.look import IS_FUNCTION, Look, client_of
 from forbear.evidence.sent import Evidence, Sent, package
-from forbear.evidence.table import ATTRIBUTES, FRAMES, reader
+from forbear.evidence.table import ATTRIBUTES, FRAMES, SENDERS, reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
+    from types import FrameType, TracebackType
 
 _PLAIN = frozenset(
     kind
@@ -22,6 +22,7 @@ _PLAIN = frozenset(
 )
 """Python's own classes of errors: reading an attribute of such an error runs no user code."""
 _TEXTS = frozenset((str, int))
+_ATTRIBUTES = ATTRIBUTES.keys()
 
 MOST_ERRORS = 50
 MOST_FRAMES = 200
@@ -66,75 +67,71 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
     clients are read, and all among its innermost 200. What lies beyond a bound, and what a reader fails on, is a
     request that could not be read.
     """
-    look: Look | None = None
+    look = Look()
     errors = list_errors(error, handled, MOST_ERRORS + 1)
     if len(errors) > MOST_ERRORS:
-        errors, look = errors[:MOST_ERRORS], Look()
+        errors = errors[:MOST_ERRORS]
         look.add(0, Sent("", "", "", unread=f"the error holds more than {MOST_ERRORS} others"))
-    functions, attributes = FRAMES, ATTRIBUTES.keys()
     for each in errors:
         kept = attributes_of(each)
-        if kept and not attributes.isdisjoint(kept):
-            look = _read_attributes(each, kept, look)
-        trace = top = traceback_of(each)
-        while trace is not None:
-            if trace.tb_frame.f_code.co_name in functions:
-                look = look or Look()
-                _read_frames(trace, look, top)
-                break
-            trace = trace.tb_next
-    if look is None:
-        return None
+        if kept and not _ATTRIBUTES.isdisjoint(kept):
+            _read_attributes(each, kept, look)
+        _read_frames(traceback_of(each), look)
     look.close()
     return Evidence(tuple(look.sent.values()), errors) if look.sent else None
 
 
-def _read_frames(trace: "TracebackType", look: Look, top: "TracebackType | None") -> None:
-    """Let the readers read the frames of a traceback from an entry on, the outermost first; `top` is its first.
+def _read_frames(entry: "TracebackType | None", look: Look) -> None:
+    """Let the readers read the frames of a traceback, the outermost first.
 
     A frame that stands there twice, because it raised an error again, is read once.
     """
-    functions, entries = FRAMES, look.entries
-    look.current, look.top = None, top
-    frames = set[int]()
-    entry: TracebackType | None = trace
+    functions, entries, above = FRAMES, look.entries, None
+    frames: set[FrameType] = set()
+    look.current = None
     while entry is not None:
         if entry.tb_frame.f_code.co_name in functions:
             frame = entry.tb_frame
             name = functions[frame.f_code.co_name].get(frame.f_globals.get("__name__", ""))
             if name is not None:
-                if id(entry) in entries:
+                if entry in entries:
                     break  # it was read with another error, and so was all that follows
-                entries.add(id(entry))
-                if id(frame) not in frames:
-                    frames.add(id(frame))
-                    _read_frame(entry, look, name, is_far=len(frames) > MOST_READERS and _is_far(entry))
-        entry = entry.tb_next
+                entries.add(entry)
+                if frame not in frames:
+                    frames.add(frame)
+                    look.above = above
+                    _read_frame(entry, look, name, len(frames))
+        above, entry = entry, entry.tb_next
     look.serves, look.service = False, None
 
 
-def _read_frame(entry: "TracebackType", look: Look, name: str, *, is_far: bool) -> None:
+def _read_frame(entry: "TracebackType", look: Look, name: str, number: int) -> None:
     """Let the reader called `name` read a frame. What it fails on, or is too far out, could not be read.
 
     The frames of an error that another process has raised may be built anew, by tblib. They have no variables, so what
     the error itself keeps counts.
     """
-    if look.sent and not entry.tb_frame.f_code.co_flags & IS_FUNCTION:
+    frame = entry.tb_frame
+    if look.sent and not frame.f_code.co_flags & IS_FUNCTION:
         return
-    key = id(entry.tb_frame)
-    if look.current is None:
-        look.current = look.links.get(key)
+    known = look.links.get(frame)
+    if known is not None:
+        if SENDERS.get(name):
+            look.current = known
+            return
+        if look.current is None:
+            look.current = known
     try:
-        if is_far:
-            unread = "its traceback is too long"
-            look.add(key, Sent(client_of(entry.tb_frame), "", "", unread=unread))
+        if number > MOST_READERS and _is_far(entry):
+            look.add(id(frame), Sent(client_of(frame), "", "", unread="its traceback is too long"))
         else:
-            reader(name)(look, entry, look.names(entry))
+            reader(name)(look, entry, look.names(frame))
     except Exception as broken:
-        unread = f"{type(broken).__name__} in its reader"
-        look.add(key, Sent(client_of(entry.tb_frame), "", "", unread=unread))
-    if look.current is not None and key not in look.links:
-        look.links[key] = look.current
+        look.add(id(frame), Sent(client_of(frame), "", "", unread=f"{type(broken).__name__} in its reader"))
+    if known is None and look.current is not None:
+        look.links[frame] = look.current
+        if name in SENDERS:
+            look.note_sender(frame.f_code)
 
 
 def _is_far(trace: "TracebackType") -> bool:
@@ -147,22 +144,19 @@ def _is_far(trace: "TracebackType") -> bool:
     return entry is not None
 
 
-def _read_attributes(error: BaseException, kept: "dict[str, object]", look: Look | None) -> Look | None:
+def _read_attributes(error: BaseException, kept: "dict[str, object]", look: Look) -> None:
     """Let the readers read what an error keeps, by the class of what it keeps."""
     for name, value in list(kept.items()):
-        readers = ATTRIBUTES.get(name)
-        if readers is None:
+        if value is None or name not in ATTRIBUTES:
             continue
+        readers = ATTRIBUTES[name]
         found = readers.get("*") or readers.get(package(value))
         if found is None:
             continue
-        look = look or Look()
         try:
             reader(found)(look, error, value)
         except Exception as broken:
-            client = package(error)
-            look.add(id(value), Sent(client, "", "", unread=f"{type(broken).__name__} in its reader"))
-    return look
+            look.add(id(value), Sent(package(error), "", "", unread=f"{type(broken).__name__} in its reader"))
 
 
 _KNOWN = frozenset(

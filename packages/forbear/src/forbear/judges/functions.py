@@ -309,7 +309,7 @@ def _find_least_safe(evidence: Evidence, error: BaseException, context: "RunCont
     pairs: list[tuple[Ruling, Facts]] = []
     for sent in evidence.requests:
         facts = facts_of(sent, error, arguments, safe, apis, evidence.errors)
-        if context is not None:
+        if context is not None and not facts.is_read:
             if facts.condition == "key":
                 _note_latest(facts, context)
             if sent.method not in READS and (reads := context.reads):

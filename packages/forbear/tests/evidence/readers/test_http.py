@@ -1,6 +1,11 @@
 """Facts in the errors of HTTP clients: method, URL, whether the request was sent, and the redirects before it."""
 
+import http.client
+import socket
+import threading
+import urllib.request
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -147,6 +152,83 @@ def test_headers_that_stand_there_twice() -> None:
     found = [evidence.requests[0] for error in (twice, bare) if (evidence := read(error))]
     assert found[0].subject.headers["if-match"] == '"1", *'
     assert [sent.unread for sent in found] == [None, "its URL is no text"]
+
+
+def _by_httpx(url: str) -> Callable[[], object]:
+    return partial(httpx.Client(timeout=20).send, httpx.Request("POST", url, content=b"x"))
+
+
+def _by_requests(url: str) -> Callable[[], object]:
+    return partial(requests.Session().send, requests.Request("POST", url, data=b"x").prepare(), timeout=20)
+
+
+def _by_urllib(url: str) -> Callable[[], object]:
+    return partial(urllib.request.urlopen, urllib.request.Request(url, data=b"x"), timeout=20)
+
+
+def _fail_twice(first: Callable[[], object], later: Callable[[], object]) -> Evidence:
+    """Return the evidence of the error of `later`, which is called while that of `first` is handled."""
+
+    def fail() -> None:
+        try:
+            first()
+        except Exception:
+            later()
+
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - any client's error
+        fail()
+    evidence = read(caught.value)
+    assert evidence is not None
+    return evidence
+
+
+@pytest.mark.parametrize("lost_first", [True, False])
+@pytest.mark.parametrize("make", [_by_httpx, _by_requests, _by_urllib], ids=["httpx", "requests", "urllib"])
+def test_l6_a_request_object_that_is_sent_twice(make: Callable[[str], Callable[[], object]], lost_first: bool) -> None:
+    """L6: one try was refused and the other was lost, of the same object: nothing proves that it was not executed."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        send_it = make(f"http://127.0.0.1:{server.getsockname()[1]}/orders")
+
+        def lose_one() -> None:
+            connection, _ = server.accept()
+            if lost_first:
+                server.close()
+            with connection:
+                connection.recv(4096)
+
+        losing = threading.Thread(target=lose_one)
+
+        def listen() -> None:
+            server.listen()
+            losing.start()
+
+        if lost_first:
+            listen()
+
+        def send_it_again() -> None:
+            if lost_first:
+                losing.join()
+            else:
+                listen()
+            send_it()
+
+        evidence = _fail_twice(send_it, send_it_again)
+        losing.join()
+    assert [(sent.method, sent.unsent) for sent in evidence.requests] == [("POST", False)]
+
+
+def test_l6_a_connection_that_has_sent_another_request() -> None:
+    """L6: http.client lost the response of a POST, and a GET over the same object was lost, too; both count."""
+    with Wire(LOST) as wire:
+        connection = http.client.HTTPConnection(wire.url.removeprefix("http://"), timeout=20)
+
+        def lose(method: str) -> None:
+            connection.request(method, "/orders", body=b"x")
+            connection.getresponse()
+
+        evidence = _fail_twice(partial(lose, "POST"), partial(lose, "GET"))
+    assert [(sent.method, bool(sent.unsent)) for sent in evidence.requests] == [("GET", False), ("POST", False)]
 
 
 class _RefusedLater(AbstractResolver):

@@ -57,7 +57,7 @@ def read_stream(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> 
     """Read the response whose stream broke: it is a variable of the function that reads, or nobody knows it."""
     if look.is_within("aiohttp"):
         return
-    response = next((each for each in look.names_above(trace).values() if _is_response(each)), None)
+    response = next((each for each in look.names_above.values() if _is_response(each)), None)
     if response is None:
         look.add(id(names["self"]), Sent("aiohttp", "http", "", unread="the stream of a response shows no request"))
     else:

@@ -37,7 +37,7 @@ def read_failed(look: Look, error: BaseException, statement: object) -> None:
         autocommit, connections, trace = None, set[int](), error.__traceback__
         while trace is not None:
             if str(trace.tb_frame.f_globals.get("__name__")).startswith("sqlalchemy."):
-                here = look.names(trace).get("self")
+                here = look.names(trace.tb_frame).get("self")
                 if type(here).__name__ in _CONNECTIONS:
                     connections.add(id(here))
                     autocommit = _autocommit_of_alchemy(here) if autocommit is None else autocommit
@@ -150,7 +150,7 @@ def read_code(look: Look, error: BaseException, code: object) -> None:
     trace = traceback_of(error)
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    for connection, through in [] if trace is None else _find_connections(look.names(trace)):
+    for connection, through in [] if trace is None else _find_connections(look.names(trace.tb_frame)):
         is_open = _ask(connection, "in_transaction")
         if is_open is not None:  # a closed connection tells nothing more
             subject = Statement("", autocommit=_commits_alone(connection), connection=(id(connection), *through))

@@ -52,7 +52,7 @@ def read_produced(look: Look, trace: "TracebackType", names: "dict[str, Any]") -
 
     The future of a message does not know its producer: that must be a variable of the caller, or kept by its `self`.
     """
-    above = look.names_above(trace)
+    above = look.names_above
     around = (names["self"], *above.values(), *dict_of(above.get("self")).values())
     producers = [each for each in around if any(kind.__module__ == _PRODUCER for kind in type(each).__mro__)]
     call = NamedCall("kafka.Produce", {"idempotent": not all(map(_is_plain, producers)) if producers else None})

@@ -45,7 +45,7 @@ def _find_handed_on(look: Look, trace: "TracebackType") -> "tuple[Any, bool]":
     """Return the commands that the pipeline of a cluster has handed on and forgotten, and if they are a transaction."""
     below = trace.tb_next
     while below is not None and client_of(below.tb_frame) in _CLIENTS:
-        names = look.names(below)
+        names = look.names(below.tb_frame)
         if is_list(names.get("stack")):
             return names["stack"], type(names.get("self")).__name__ == "TransactionStrategy"
         below = below.tb_next

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 
 from forbear.evidence.look import Look
-from forbear.evidence.sent import MOST_HEADERS, Sent, body_of, get_own, headers_of, list_own, package, request_of
+from forbear.evidence.sent import MOST_HEADERS, Sent, body_of, dict_of, get_own, headers_of, package, request_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,15 +43,16 @@ def read_answered(look: Look, error: BaseException, response: object) -> None:
 
 def _add(look: Look, request: object, *, hop: bool = False, status: int | None = None) -> None:
     unsent = False if hop or status is not None else None
-    if look.knows(id(request), hop=hop, unsent=unsent, status=status, enter=not hop):
+    if id(request) in look.sent and look.knows(id(request), hop=hop, unsent=unsent, status=status, enter=not hop):
         return
     client = package(request)
     if client not in ("requests", "niquests"):
         return
-    method, url, headers, body = list_own(request, "method", "url", "headers", "body")
+    kept = dict_of(request)
+    method = kept.get("method")
     if type(method) is not str:
         method = ""
-    subject = request_of(method, url, _headers_of(headers), body_of(body))
+    subject = request_of(method, kept.get("url"), _headers_of(kept.get("headers")), body_of(kept.get("body")))
     unread = "its URL is no text" if subject is None else None
     sent = Sent(client, "http", method, subject, unread=unread, hop=hop, unsent=unsent, status=status)
     look.add(id(request), sent, enter=not hop)
@@ -59,7 +60,7 @@ def _add(look: Look, request: object, *, hop: bool = False, status: int | None =
 
 def _headers_of(headers: object) -> "dict[str, str]":
     """Return headers with lower-case names; their own iteration is ten times as slow."""
-    kept: Any = get_own(headers, "_store")
+    kept: Any = dict_of(headers).get("_store")
     if type(kept) not in _MAPPINGS or len(kept) > MOST_HEADERS:
         return headers_of(headers)
     found = {key: value for key, (_, value) in _items(kept)}

@@ -75,7 +75,7 @@ def read_uri(look: Look, error: BaseException, uri: object) -> None:
     trace = traceback_of(error)
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    domain = None if trace is None else get_own(look.names(trace).get("self"), "domain")
+    domain = None if trace is None else get_own(look.names(trace.tb_frame).get("self"), "domain")
     url = uri if "://" in uri else f"{get_own(domain, 'base_url')}{uri}"
     _add_answered(look, id(error), "twilio", get_own(error, "method"), url, get_own(error, "status"))
 
@@ -154,7 +154,7 @@ def read_rpc(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> Non
 
 def read_rpc_wrapped(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the call of a generated client for asyncio: what its caller has wrapped leads to the multicallable."""
-    names = look.names_above(trace)
+    names = look.names_above
     function: Any = names.get("wrapped_func", names.get("rpc"))  # the client itself calls in older versions
     args: tuple[Any, ...] = names.get("args", ())
     for _ in range(_MOST_WRAPPERS):

@@ -25,7 +25,7 @@ def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") ->
 def read_connection(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read what http.client sends; of a response that is awaited only the method is known."""
     here = names["self"]
-    method = names.get("method") or get_own(here, "_method")
+    method = names.get("method") or get_own(names.get("response"), "_method") or get_own(here, "_method")
     if look.serves_current(method):
         return
     host, port, path = get_own(here, "host"), get_own(here, "port"), names.get("url")
@@ -36,7 +36,8 @@ def read_connection(look: Look, trace: "TracebackType", names: "dict[str, Any]")
         subject = request_of(method, url, headers_of(names.get("headers")), body_of(names.get("body")))
     unsent = bool(find_below(trace, ("connect",), "http.client"))
     unread = None if subject is not None else "http.client does not keep its URL"
-    look.add(id(here), Sent("http.client", "http", str(method or ""), subject, unread=unread, unsent=unsent))
+    sent = Sent("http.client", "http", str(method or ""), subject, unread=unread, unsent=unsent)
+    look.add(id(trace.tb_frame), sent)  # a connection may have sent another one before
 
 
 def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:

@@ -2,7 +2,7 @@
 
 from forbear.evidence.look import Look
 from forbear.evidence.opening import was_opening
-from forbear.evidence.sent import Sent, body_of, get_own, headers_of, request_of
+from forbear.evidence.sent import Sent, body_of, dict_of, get_own, headers_of, request_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,27 +13,33 @@ if TYPE_CHECKING:
 def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
     """Read the request that a pool is sending, and all that it was before: redirects, and tries of a Retry object."""
     known = None if look.current is None else look.sent[look.current]
-    if known is not None and not look.is_called_by(trace, known.client):
+    if known is not None and not look.is_called_by(known.client):
         known = known if look.serves_current(names["method"], get_own(names["self"], "host")) else None
     if known is not None and known.client != "urllib3" and known.unsent is not None:
         return
-    history = get_own(names.get("retries"), "history") or ()
-    following, here = trace.tb_next, trace.tb_frame
-    code = here.f_code
-    while following is not None and (following.tb_frame.f_code is not code or following.tb_frame is here):
-        following = following.tb_next
-    nested = following is not None
-    unsent = False if nested or history else was_opening(trace)
+    unsent = False if get_own(names.get("retries"), "history") else was_opening(trace)
+    response = names.get("response")
+    nested = (unsent is not False or response is not None) and _is_nested(trace)
+    if nested:
+        unsent = False
     if known is not None and known.client != "urllib3":
         look.prove(unsent)
         return
     method, url = names["method"], _url(names["self"], names["url"])
-    if nested and names.get("response") is not None:
-        _add_redirected(look, names["response"], url)
+    if nested and response is not None:
+        _add_redirected(look, response, url)
         return
     subject = request_of(method, url, headers_of(names.get("headers")), body_of(names.get("body")))
     unread = "its URL is no text" if subject is None else None
     look.add(id(trace.tb_frame), Sent("urllib3", "http", method, subject, unread=unread, unsent=unsent))
+
+
+def _is_nested(trace: "TracebackType") -> bool:
+    """Return whether the pool's function stands once more below, for a redirect or another try."""
+    here, below = trace.tb_frame, trace.tb_next
+    while below is not None and (below.tb_frame.f_code is not here.f_code or below.tb_frame is here):
+        below = below.tb_next
+    return below is not None
 
 
 def read_redirected(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
@@ -74,9 +80,6 @@ def _url(pool: object, url: object) -> str | None:
     """Return the URL of a pool's request, None if it cannot be read."""
     if type(url) is not str or "://" in url:
         return url if type(url) is str else None
-    scheme, host, port = (
-        get_own(pool, "scheme") or getattr(type(pool), "scheme", None),
-        get_own(pool, "host"),
-        get_own(pool, "port"),
-    )
+    kept = dict_of(pool)
+    scheme, host, port = kept.get("scheme") or getattr(type(pool), "scheme", None), kept.get("host"), kept.get("port")
     return None if not scheme or not host else f"{scheme}://{host}{'' if port is None else f':{port}'}{url}"
