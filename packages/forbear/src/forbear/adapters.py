@@ -73,16 +73,16 @@ if TYPE_CHECKING:
     from forbear.exchange.http.port import AsyncSender as AsyncHttpSender
     from forbear.exchange.http.port import Port as HttpPort
     from forbear.exchange.http.responses import SHOWN as MOST_SHOWN
-    from forbear.exchange.http.send import AsyncOnce as AsyncOnceBody
     from forbear.exchange.http.send import Body as HttpBody
     from forbear.exchange.http.send import Fixed as FixedBody
-    from forbear.exchange.http.send import Once as OnceBody
     from forbear.exchange.http.send import Rendered as RenderedBody
     from forbear.exchange.http.send import Seekable as SeekableBody
     from forbear.exchange.http.send import Variation
     from forbear.exchange.http.send import body_of_stream as streamed_body
     from forbear.exchange.redis.descriptions import describe_command
     from forbear.grpc.call import GrpcCall
+    from forbear.http.bodies import AsyncOnce as AsyncOnceBody
+    from forbear.http.bodies import Once as OnceBody
     from forbear.http.patterns import suggested as suggested_patterns
     from forbear.http.ranges import number as parse_size
     from forbear.http.ranges import parse as parse_content_range
@@ -226,11 +226,12 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
         "exchange.http.port": "AsyncHttpPort=AsyncPort AsyncHttpSender=AsyncSender HttpPort=Port",
         "exchange.http.responses": "MOST_SHOWN=SHOWN",
         "exchange.http.send": (
-            "AsyncOnceBody=AsyncOnce FixedBody=Fixed HttpBody=Body OnceBody=Once "
-            "RenderedBody=Rendered SeekableBody=Seekable Variation streamed_body=body_of_stream"
+            "FixedBody=Fixed HttpBody=Body RenderedBody=Rendered SeekableBody=Seekable Variation "
+            "streamed_body=body_of_stream"
         ),
         "exchange.redis.descriptions": "describe_command",
         "grpc.call": "GrpcCall",
+        "http.bodies": "AsyncOnceBody=AsyncOnce OnceBody=Once",
         "http.patterns": "suggested_patterns=suggested",
         "http.ranges": "parse_content_range=parse parse_size=number",
         "http.request": "Request",

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.http import bodies
-from forbear.http.bodies import AsyncReplay, Recording, Replay
+from forbear.http.bodies import AsyncOnce, Once, Recording
 
 TOO_MUCH = "the body is a one-shot stream of more than {}, too much to keep; pass bytes or a seekable file"
 BROKEN = "the body's own stream failed, so the rest of it is lost; pass bytes or a seekable file"
@@ -122,19 +122,19 @@ def test_a_file_that_refuses_to_be_put_back() -> None:
 
 def test_a_stream_goes_on_where_it_was_broken_off() -> None:
     """The second attempt sends what the first one took from the stream, then the rest of the same stream."""
-    replay = Replay(chunk for chunk in [b"a", b"b", b"c"])
-    first = iter(replay)
+    body = Once(chunk for chunk in [b"a", b"b", b"c"])
+    first = body.chunks(0)
     assert [next(first), next(first)] == [b"a", b"b"]
-    assert list(replay) == [b"a", b"b", b"c"]
-    assert list(replay) == [b"a", b"b", b"c"]
-    assert replay.refusal is None
+    assert list(body.chunks(0)) == [b"a", b"b", b"c"]
+    assert list(body.chunks(0)) == [b"a", b"b", b"c"]
+    assert body.why_not_again() is None
 
 
 def test_a_stream_that_can_be_iterated_twice_is_still_taken_once() -> None:
     """A second iterator would send the beginning twice."""
-    replay = Replay([b"a", b"b"])
-    assert next(iter(replay)) == b"a"
-    assert list(replay) == [b"a", b"b"]
+    body = Once([b"a", b"b"])
+    assert next(body.chunks(0)) == b"a"
+    assert list(body.chunks(0)) == [b"a", b"b"]
 
 
 def test_chunks_are_copied() -> None:
@@ -146,23 +146,23 @@ def test_chunks_are_copied() -> None:
             buffer[:] = bytes([letter])
             yield buffer  # type: ignore[misc]  # as sloppy streams do
 
-    replay = Replay(stream())
-    assert b"".join(bytes(chunk) for chunk in replay) == b"xy"
-    assert list(replay) == [b"x", b"y"]
+    body = Once(stream())
+    assert b"".join(bytes(chunk) for chunk in body.chunks(0)) == b"xy"
+    assert list(body.chunks(0)) == [b"x", b"y"]
 
 
 @pytest.mark.parametrize(("limit", "kept"), [(4, True), (3, False), (0, False)])
 def test_the_limit_is_on_bytes(limit: int, kept: bool) -> None:
     """Just as many bytes as the limit are kept; with one more, all is dropped and the next attempt refused."""
-    replay = Replay(iter([b"ab", b"cd"]), limit)
-    assert list(replay) == [b"ab", b"cd"]
+    body = Once(iter([b"ab", b"cd"]), limit)
+    assert list(body.chunks(0)) == [b"ab", b"cd"]
     if kept:
-        assert replay.refusal is None
-        assert list(replay) == [b"ab", b"cd"]
+        assert body.why_not_again() is None
+        assert list(body.chunks(0)) == [b"ab", b"cd"]
     else:
-        assert replay.refusal == TOO_MUCH.format(f"{limit} bytes")
+        assert body.why_not_again() == TOO_MUCH.format(f"{limit} bytes")
         with pytest.raises(ValueError, match="one-shot stream of more than"):
-            next(iter(replay))
+            next(body.chunks(0))
 
 
 def test_the_default_limit_is_8_mib() -> None:
@@ -171,9 +171,9 @@ def test_the_default_limit_is_8_mib() -> None:
     chunk = bytes(1024 * 1024)
     for _ in range(8):
         recording.add(chunk)
-    assert recording.refusal is None
+    assert recording.why_not_again() is None
     recording.add(b"x")
-    assert recording.refusal == TOO_MUCH.format("8 MiB")
+    assert recording.why_not_again() == TOO_MUCH.format("8 MiB")
 
 
 @pytest.mark.parametrize(
@@ -184,15 +184,15 @@ def test_the_refusal_names_the_limit(limit: int, text: str) -> None:
     """Whole MiB are shown as such."""
     recording = Recording(limit)
     recording.add(bytes(limit + 1))
-    assert recording.refusal == TOO_MUCH.format(text)
+    assert recording.why_not_again() == TOO_MUCH.format(text)
 
 
 def test_an_overflown_recording_keeps_nothing_and_stays_refused() -> None:
     """Small chunks after the overflow do not bring the body back, and no memory is held."""
-    replay = Replay(iter([b"abc", b"x", b""]), 2)
-    assert list(replay) == [b"abc", b"x", b""]
-    assert replay._chunks == []
-    assert replay.refusal == TOO_MUCH.format("2 bytes")
+    body = Once(iter([b"abc", b"x", b""]), 2)
+    assert list(body.chunks(0)) == [b"abc", b"x"]
+    assert body._chunks == []
+    assert body.why_not_again() == TOO_MUCH.format("2 bytes")
 
 
 @pytest.mark.parametrize(
@@ -216,21 +216,22 @@ def test_a_stream_that_failed_is_not_sent_again() -> None:
         yield b"a"
         raise OSError("disk")
 
-    replay = Replay(stream())
+    body = Once(stream())
     with pytest.raises(OSError, match="disk"):
-        list(replay)
-    assert replay.refusal == BROKEN
+        list(body.chunks(0))
+    assert body.failed
+    assert body.why_not_again() == BROKEN
     with pytest.raises(ValueError, match="own stream failed"):
-        list(replay)
+        list(body.chunks(0))
 
 
 def test_a_client_that_stops_reading_does_not_break_the_stream() -> None:
     """Closing an attempt's iterator leaves the stream and what was kept of it alone."""
-    replay = Replay(chunk for chunk in [b"a", b"b"])
-    attempt = iter(replay)
+    body = Once(chunk for chunk in [b"a", b"b"])
+    attempt = body.chunks(0)
     next(attempt)
     attempt.close()  # type: ignore[attr-defined]
-    assert list(replay) == [b"a", b"b"]
+    assert list(body.chunks(0)) == [b"a", b"b"]
 
 
 async def _stream(*chunks: bytes, error: Exception | None = None) -> AsyncIterator[bytes]:
@@ -242,30 +243,44 @@ async def _stream(*chunks: bytes, error: Exception | None = None) -> AsyncIterat
 
 async def test_an_async_stream_goes_on_where_it_was_broken_off() -> None:
     """The same holds for async streams."""
-    replay = AsyncReplay(_stream(b"a", b"b", b"c"))
-    first = aiter(replay)
+    body = AsyncOnce(_stream(b"a", b"b", b"c"))
+    first = body.achunks(0)
     assert aiter(first) is first
     assert [await anext(first), await anext(first)] == [b"a", b"b"]
-    assert [chunk async for chunk in replay] == [b"a", b"b", b"c"]
-    assert [chunk async for chunk in replay] == [b"a", b"b", b"c"]
-    assert [chunk async for chunk in replay] == [b"a", b"b", b"c"]
+    assert [chunk async for chunk in body.achunks(0)] == [b"a", b"b", b"c"]
+    assert [chunk async for chunk in body.achunks(0)] == [b"a", b"b", b"c"]
+    assert [chunk async for chunk in body.achunks(0)] == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize("skip", [0, 1, 2, 3, 4])
+async def test_the_first_bytes_may_be_left_out(skip: int) -> None:
+    """An upload session that has the beginning gets the rest, in whatever chunks it comes, and no empty chunk."""
+    chunks = [b"ab", b"", b"c"]
+    body, abody = Once(chunks), AsyncOnce(_stream(*chunks))
+    for _ in range(2):
+        sent = [*body.chunks(skip)], [chunk async for chunk in abody.achunks(skip)]
+        assert sent[0] == sent[1]
+        assert b"".join(sent[0]) == b"abc"[skip:]
+        assert b"" not in sent[0]
 
 
 async def test_an_async_stream_over_the_limit_is_not_sent_again() -> None:
     """The same limit holds for async streams."""
-    replay = AsyncReplay(_stream(b"ab", b"c"), 2)
-    assert [chunk async for chunk in replay] == [b"ab", b"c"]
-    assert replay.refusal == TOO_MUCH.format("2 bytes")
+    body = AsyncOnce(_stream(b"ab", b"c"), 2)
+    assert [chunk async for chunk in body.achunks(0)] == [b"ab", b"c"]
+    assert body.why_not_again() == TOO_MUCH.format("2 bytes")
     with pytest.raises(ValueError, match="one-shot stream of more than"):
-        await anext(aiter(replay))
+        await anext(body.achunks(0))
+    assert body.failed
 
 
 async def test_an_async_stream_that_failed_is_not_sent_again() -> None:
     """The same holds for an async stream that raised."""
-    replay = AsyncReplay(_stream(b"a", error=OSError("disk")))
+    body = AsyncOnce(_stream(b"a", error=OSError("disk")))
     with pytest.raises(OSError, match="disk"):
-        [chunk async for chunk in replay]
-    assert replay.refusal == BROKEN
+        [chunk async for chunk in body.achunks(0)]
+    assert body.failed
+    assert body.why_not_again() == BROKEN
 
 
 BEING_READ = "the body's own stream is still being read for the previous attempt; pass bytes or a seekable file"
@@ -280,30 +295,30 @@ async def test_an_async_stream_that_is_being_read_is_not_sent_again() -> None:
         await go.wait()
         yield b"b"
 
-    replay = AsyncReplay(stream())
-    first = aiter(replay)
+    body = AsyncOnce(stream())
+    first = body.achunks(0)
     assert await anext(first) == b"a"
     waiting = asyncio.ensure_future(anext(first))
     await checkpoint()
-    refusals = [replay.refusal]
+    refusals = [body.why_not_again()]
     with pytest.raises(ValueError, match="still being read"):
-        aiter(replay)
+        body.achunks(0)
     go.set()
     assert await waiting == b"b"
-    assert [*refusals, replay.refusal] == [BEING_READ, None]
-    assert [chunk async for chunk in replay] == [b"a", b"b"]
+    assert [*refusals, body.why_not_again()] == [BEING_READ, None]
+    assert [chunk async for chunk in body.achunks(0)] == [b"a", b"b"]
 
 
 async def test_an_async_stream_that_was_cancelled_says_so() -> None:
     """A stream whose attempt was cancelled while it waited has no more chunks, for no fault of its own."""
-    replay = AsyncReplay(_waiting())
-    task = asyncio.ensure_future(anext(aiter(replay)))
+    body = AsyncOnce(_waiting())
+    task = asyncio.ensure_future(anext(body.achunks(0)))
     await checkpoint()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert replay.refusal is not None
-    assert replay.refusal.startswith("the body's own stream was cancelled with the attempt that read it")
+    assert not body.failed
+    assert str(body.why_not_again()).startswith("the body's own stream was cancelled with the attempt that read it")
 
 
 async def _waiting() -> AsyncIterator[bytes]:
@@ -316,29 +331,30 @@ def test_a_stream_that_is_being_read_is_not_sent_again() -> None:
     refusals: list[str | None] = []
 
     def stream() -> Iterator[bytes]:
-        refusals.append(replay.refusal)
+        refusals.append(body.why_not_again())
         with pytest.raises(ValueError, match="still being read"):
-            list(replay)
+            list(body.chunks(0))
         yield b"a"
 
-    replay = Replay(stream())
-    assert list(replay) == [b"a"]
+    body = Once(stream())
+    assert list(body.chunks(0)) == [b"a"]
     assert refusals == [BEING_READ]
-    assert replay.refusal is None
+    assert body.why_not_again() is None
 
 
 async def test_an_attempt_that_was_left_takes_nothing_from_the_next_one() -> None:
     """Only the last attempt to begin reads on: whoever goes on with an older one gets an error, not a chunk."""
-    replay = Replay(iter([b"a", b"b", b"c"]))
-    old = iter(replay)
+    body = Once(iter([b"a", b"b", b"c"]))
+    old = body.chunks(0)
     assert next(old) == b"a"
-    new = iter(replay)
+    new = body.chunks(0)
     assert [next(new), next(new)] == [b"a", b"b"]
     with pytest.raises(ValueError, match="by a later attempt"):
         next(old)
+    assert body.failed
     assert list(new) == [b"c"]
-    areplay = AsyncReplay(_stream(b"a", b"b", b"c"))
-    first, second = aiter(areplay), aiter(areplay)
+    abody = AsyncOnce(_stream(b"a", b"b", b"c"))
+    first, second = abody.achunks(0), abody.achunks(0)
     with pytest.raises(ValueError, match="by a later attempt"):
         await anext(first)
     assert [chunk async for chunk in second] == [b"a", b"b", b"c"]
@@ -347,14 +363,14 @@ async def test_an_attempt_that_was_left_takes_nothing_from_the_next_one() -> Non
 @given(st.lists(st.binary(max_size=5), max_size=8), st.lists(st.integers(0, 9), max_size=5), st.integers(0, 40))
 def test_no_attempt_ever_sends_anything_but_the_body(chunks: list[bytes], breaks: list[int], limit: int) -> None:
     """However often and wherever attempts break off, the next one sends the whole body or is refused."""
-    replay = Replay(iter(chunks), limit)
+    body = Once(iter(chunks), limit)
     for taken in breaks:
-        attempt = iter(replay)
-        if replay.refusal is not None:
+        attempt = body.chunks(0)
+        if body.why_not_again() is not None:
             break
         sent = [chunk for chunk, _ in zip(attempt, range(taken), strict=False)]
         assert b"".join(chunks).startswith(b"".join(sent))
-    if replay.refusal is None:
-        assert list(replay) == chunks
+    if body.why_not_again() is None:
+        assert list(body.chunks(0)) == [chunk for chunk in chunks if chunk]
     else:
         assert sum(map(len, chunks)) > limit

@@ -42,17 +42,20 @@ def rewind(body: object, position: int) -> bool:
 
 
 class Recording:
-    """The bytes that a one-shot stream has yielded so far, at most `limit` of them (default 8 MiB).
+    """The base of one-shot streams as bodies: the bytes that one has yielded so far, at most `limit` (default 8 MiB).
 
     A longer stream is not kept at all, and cannot be sent again. Only one attempt reads the stream. A new attempt
     cannot begin while an earlier one waits for a chunk. Once the new attempt has begun, the earlier one can read no
-    more.
+    more. An error of the stream, and a refusal to read it, set `failed`.
     """
 
-    __slots__ = ("_attempts", "_chunks", "_is_read", "_limit", "_refusal", "_size")
+    __slots__ = ("failed", "_attempts", "_chunks", "_is_read", "_limit", "_refusal", "_size")
+
+    once = True
 
     def __init__(self, limit: int = LIMIT) -> None:
         check.at_least("limit", limit, 0, what="a whole number of bytes", whole=True)
+        self.failed = False
         self._limit = limit
         self._chunks: list[bytes] = []
         self._size = 0
@@ -60,37 +63,32 @@ class Recording:
         self._attempts = 0
         self._is_read = False
 
-    @property
-    def refusal(self) -> str | None:
-        """The reason, as a text, why the stream cannot be sent again (now); None if it can."""
+    def why_not_again(self) -> str | None:
+        """Return the reason why the stream cannot be sent again (now), None if it can."""
         if self._refusal is None and self._is_read:
             return "the body's own stream is still being read for the previous attempt; pass bytes or a seekable file"
         return self._refusal
 
-    def add(self, chunk: bytes) -> None:
-        """Keep a chunk before it is sent: no stream yields it again. Past the limit, drop all and set `refusal`."""
-        if self._refusal is not None:
-            return
-        self._size += len(chunk)
-        if self._size > self._limit:
-            self._refuse(
-                f"the body is a one-shot stream of more than {_show(self._limit)}, too much to keep; "
-                "pass bytes or a seekable file"
-            )
-        else:
+    def add(self, chunk: bytes) -> bytes:
+        """Keep a chunk before it is sent, and return it: no stream yields it again. Past the limit, drop all."""
+        if self._refusal is None:
+            self._size += len(chunk)
             self._chunks.append(bytes(chunk))
+            if self._size > self._limit:
+                self._refuse(
+                    f"the body is a one-shot stream of more than {_show(self._limit)}, too much to keep; "
+                    "pass bytes or a seekable file"
+                )
+        return chunk
 
-    def fail(self, error: BaseException) -> None:
-        """Record in `refusal` that the stream raised `error` or was cancelled, and drop the kept chunks."""
-        how = "failed" if isinstance(error, Exception) else "was cancelled with the attempt that read it"
-        self._refuse(f"the body's own stream {how}, so the rest of it is lost; pass bytes or a seekable file")
-
-    def _begin(self) -> tuple[int, tuple[bytes, ...]]:
+    def _begin(self) -> "tuple[int, Iterator[bytes]]":
         """Begin an attempt: return its number, from 1, and the kept chunks, which it sends first."""
-        if self.refusal is not None:
-            raise ValueError(self.refusal)
+        refusal = self.why_not_again()
+        if refusal is not None:
+            self.failed = True
+            raise ValueError(refusal)
         self._attempts += 1
-        return self._attempts, tuple(self._chunks)
+        return self._attempts, iter(tuple(self._chunks))
 
     def _reading(self, attempt: int) -> "Self":
         """Return a context manager for reading the next chunk; it records a failure of the stream.
@@ -98,6 +96,7 @@ class Recording:
         Raises ValueError if a later attempt has begun, since this one would miss a chunk.
         """
         if attempt != self._attempts:
+            self.failed = True
             raise ValueError("the body is sent by a later attempt now")
         self._is_read = True
         return self
@@ -107,18 +106,28 @@ class Recording:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._is_read = False
-        if error is not None and not isinstance(error, StopIteration | StopAsyncIteration):
-            self.fail(error)
+        if error is None or isinstance(error, StopIteration | StopAsyncIteration):
+            return
+        is_own = isinstance(error, Exception)
+        self.failed = self.failed or is_own
+        how = "failed" if is_own else "was cancelled with the attempt that read it"
+        self._refuse(f"the body's own stream {how}, so the rest of it is lost; pass bytes or a seekable file")
 
     def _refuse(self, why: str) -> None:
         self._refusal = why
         self._chunks.clear()
 
 
-class Replay(Recording):
-    """A one-shot stream that can be iterated once for each attempt: first the kept chunks, then the rest of the stream.
+class Once(Recording):
+    """A stream that can be read only once: up to `limit` bytes of it are kept and sent again, then the rest.
 
-    Iterating raises ValueError where `refusal` says why the body cannot be sent again; half a body is never sent.
+    `chunks` raises ValueError where `why_not_again` has a reason; half a body is never sent.
+
+    >>> body = OnceBody(iter([b"order", b" 7"]), limit=3)
+    >>> [*body.chunks(skip=0)]
+    [b'order', b' 7']
+    >>> body.why_not_again()
+    'the body is a one-shot stream of more than 3 bytes, too much to keep; pass bytes or a seekable file'
     """
 
     __slots__ = ("_rest",)
@@ -127,7 +136,11 @@ class Replay(Recording):
         super().__init__(limit)
         self._rest = iter(stream)  # taken once: a second iterator might start over, and send the beginning twice
 
-    def __iter__(self) -> "Iterator[bytes]":
+    def chunks(self, skip: int) -> "Iterator[bytes]":
+        """Yield the body without its first `skip` bytes."""
+        return skip_bytes(self._read(), skip)
+
+    def _read(self) -> "Iterator[bytes]":
         attempt, kept = self._begin()
         yield from kept
         while True:
@@ -136,12 +149,22 @@ class Replay(Recording):
                     chunk = next(self._rest)
             except StopIteration:
                 return
-            self.add(chunk)
-            yield chunk
+            yield self.add(chunk)
 
 
-class AsyncReplay(Recording):
-    """The async form of Replay; cancelling an attempt that waits for the next chunk loses the rest of the body."""
+def skip_bytes(chunks: "Iterable[bytes]", skip: int) -> "Iterator[bytes]":
+    """Yield a stream without its first `skip` bytes, and without empty chunks."""
+    for chunk in chunks:
+        if skip < len(chunk):
+            yield chunk[skip:]
+        skip = max(skip - len(chunk), 0)
+
+
+class AsyncOnce(Recording):
+    """The async form of `Once`; cancelling an attempt that waits for the next chunk loses the rest of the body.
+
+    Example: see `OnceBody`.
+    """
 
     __slots__ = ("_rest",)
 
@@ -149,36 +172,37 @@ class AsyncReplay(Recording):
         super().__init__(limit)
         self._rest = aiter(stream)
 
-    def __aiter__(self) -> "AsyncIterator[bytes]":
-        return _Attempt(self, *self._begin())
-
-    async def _next(self, attempt: int) -> bytes:
-        with self._reading(attempt):
-            chunk = await anext(self._rest)
-        self.add(chunk)
-        return chunk
+    def achunks(self, skip: int) -> "AsyncIterator[bytes]":
+        """Return an async iterator over the body without its first `skip` bytes."""
+        return _Attempt(self, skip)
 
 
 class _Attempt:
-    """The pass of one attempt over an `AsyncReplay`: first the kept chunks, then the rest of the stream.
+    """The pass of one attempt over an `AsyncOnce`, without the first `skip` bytes: the kept chunks, then the rest.
 
     It is a class, because trio warns of an async generator that is not read to its end.
     """
 
-    __slots__ = ("_kept", "_number", "_replay")
+    __slots__ = ("_body", "_kept", "_number", "_skip")
 
-    def __init__(self, replay: AsyncReplay, number: int, kept: "Iterable[bytes]") -> None:
-        self._number = number
-        self._kept = iter(kept)
-        self._replay = replay
+    def __init__(self, body: AsyncOnce, skip: int) -> None:
+        self._number, self._kept = body._begin()
+        self._body = body
+        self._skip = skip
 
     def __aiter__(self) -> "AsyncIterator[bytes]":
         return self
 
     async def __anext__(self) -> bytes:
-        for chunk in self._kept:
-            return chunk
-        return await self._replay._next(self._number)
+        while True:
+            chunk = next(self._kept, None)
+            if chunk is None:
+                with self._body._reading(self._number):
+                    chunk = await anext(self._body._rest)
+                self._body.add(chunk)
+            part, self._skip = chunk[self._skip :], max(self._skip - len(chunk), 0)
+            if part:
+                return part
 
 
 def _show(size: int) -> str:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.exchange.http.send import AsyncOnce, Fixed, Once, Rendered, Seekable, body_of_stream
+from forbear.exchange.http.send import Fixed, Rendered, Seekable, body_of_stream
+from forbear.http.bodies import AsyncOnce, Once
 
 Kind = Fixed | Seekable | Rendered | Once
 

@@ -18,8 +18,8 @@ from forbear.evidence.sent import MOST_BODY
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.port import HttpCall
 from forbear.exchange.http.responses import SHOWN
-from forbear.exchange.http.send import AsyncOnce, Body, Fixed, Rendered, Variation, body_of_stream
-from forbear.http.bodies import position
+from forbear.exchange.http.send import Body, Fixed, Rendered, Variation, body_of_stream
+from forbear.http.bodies import AsyncOnce, position
 from forbear.run.nesting import is_final
 
 _PIECE = 4096

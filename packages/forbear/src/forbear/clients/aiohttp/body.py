@@ -12,8 +12,8 @@ from aiohttp import ClientConnectionResetError, MultipartWriter
 from aiohttp.multipart import BodyPartReaderPayload
 from aiohttp.payload import AsyncIterablePayload, BytesPayload, IOBasePayload, Payload
 
-from forbear.exchange.http.send import AsyncOnce, Fixed
-from forbear.http.bodies import position
+from forbear.exchange.http.send import Fixed
+from forbear.http.bodies import AsyncOnce, position
 
 
 class Reusable:

@@ -23,8 +23,9 @@ from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdi
 from forbear.exchange.http.adrive import AsyncReader
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.port import AsyncPort
-from forbear.exchange.http.send import ORIGINAL, AsyncOnce, Body, Variation
+from forbear.exchange.http.send import ORIGINAL, Body, Variation
 from forbear.exchange.interrupt import frames_of
+from forbear.http.bodies import AsyncOnce
 from forbear.http.ranges import coding
 from forbear.http.request import joined
 from forbear.http.status import TRANSIENT_STATUSES, verdict_of_refusal

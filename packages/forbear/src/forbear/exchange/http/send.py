@@ -4,13 +4,13 @@ Every attempt sends the whole body from its start, or raises. A body is never se
 session that has the bytes before.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, MutableMapping
 from functools import partial
 from itertools import takewhile
 from typing import Any, Protocol, cast
 
 from forbear.core.record import Record
-from forbear.http.bodies import AsyncReplay, Replay, position, rewind
+from forbear.http.bodies import Once, position, rewind, skip_bytes
 
 _WHOLE_BODY = ("transfer-encoding", "expect", "content-md5", "content-digest", "digest")
 """Headers (lower case) that describe the whole body, and are left out where only a part of it is sent."""
@@ -158,81 +158,7 @@ class Rendered(_SyncBody):
         return "a file in the form can no longer be rewound; keep it open until the response arrives, or pass bytes"
 
     def chunks(self, skip: int) -> Iterator[bytes]:
-        return _skip_bytes(self._stream, skip)
-
-
-class Once:
-    """A stream that can be read only once: up to `limit` bytes of it are kept and sent again, then the rest.
-
-    >>> body = OnceBody(iter([b"order", b" 7"]), limit=3)
-    >>> [*body.chunks(skip=0)]
-    [b'order', b' 7']
-    >>> body.why_not_again()
-    'the body is a one-shot stream of more than 3 bytes, too much to keep; pass bytes or a seekable file'
-    """
-
-    __slots__ = ("_replay", "failed")
-
-    once = True
-
-    def __init__(self, stream: Iterable[bytes], limit: int) -> None:
-        self._replay = Replay(stream, limit)
-        self.failed = False
-
-    def why_not_again(self) -> str | None:
-        """Return a reason if the stream cannot be sent again, else None."""
-        return self._replay.refusal
-
-    def chunks(self, skip: int) -> Iterator[bytes]:
-        """Return the body without its first `skip` bytes; an error of the stream sets `failed`."""
-        try:
-            yield from _skip_bytes(self._replay, skip)
-        except Exception:
-            self.failed = True
-            raise
-
-
-class AsyncOnce:
-    """An async stream that can be read only once, kept as `OnceBody` keeps it. Example: see `OnceBody`."""
-
-    __slots__ = ("_replay", "failed")
-
-    once = True
-
-    def __init__(self, stream: AsyncIterable[bytes], limit: int) -> None:
-        self._replay = AsyncReplay(stream, limit)
-        self.failed = False
-
-    def why_not_again(self) -> str | None:
-        """Return a reason if the stream cannot be sent again, else None."""
-        return self._replay.refusal
-
-    def achunks(self, skip: int) -> AsyncIterator[bytes]:
-        """Return an async iterator over the body without its first `skip` bytes; the stream's errors set `failed`."""
-        return _Skipping(self, aiter(self._replay), skip)
-
-
-class _Skipping(AsyncIterator[bytes]):
-    """The `chunks` of an async stream without the first `skip` bytes; an error of the stream sets `once.failed`."""
-
-    def __init__(self, once: AsyncOnce, chunks: AsyncIterator[bytes], skip: int) -> None:
-        self._once = once
-        self._chunks = chunks
-        self._skip = skip
-
-    async def __anext__(self) -> bytes:
-        part = b""
-        while not part:
-            try:
-                chunk = await anext(self._chunks)
-            except StopAsyncIteration:
-                raise
-            except Exception:
-                self._once.failed = True
-                raise
-            part = chunk[self._skip :]
-            self._skip = max(self._skip - len(chunk), 0)
-        return part
+        return skip_bytes(self._stream, skip)
 
 
 class _Async(AsyncIterator[bytes]):
@@ -245,14 +171,6 @@ class _Async(AsyncIterator[bytes]):
         for chunk in self._chunks:
             return chunk
         raise StopAsyncIteration
-
-
-def _skip_bytes(chunks: Iterable[bytes], skip: int) -> Iterator[bytes]:
-    """Return a stream without its first `skip` bytes."""
-    for chunk in chunks:
-        if skip < len(chunk):
-            yield chunk[skip:]
-        skip = max(skip - len(chunk), 0)
 
 
 def body_of_stream(stream: Iterable[bytes], file: object, limit: int) -> Seekable | Once:
