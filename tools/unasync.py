@@ -136,7 +136,18 @@ PAIRS = (
     Pair(
         "exchange/http/adrive.py",
         "drive.py",
-        "The sync loops of all HTTP adapters.",
+        "The contract of an HTTP adapter, sync, and its loop: a port sends a request, `drive` calls it to the end.",
+        {
+            "    _is_async = True\n\n": "",
+            "[chunk async for chunk in self.chunks(response)]": "self.chunks(response)",
+            "An async port": "A sync port",
+            "import AsyncIterator, Awaitable, Mapping\n": "import Iterator, Mapping\n",
+        },
+    ),
+    Pair(
+        "exchange/http/areader.py",
+        "reader.py",
+        "The body of a response that may break: an iterator that continues it in further responses.",
         {
             """        try:
             await _leave(self._chunks)
@@ -147,7 +158,7 @@ PAIRS = (
                 "import Callable, Iterator, Mapping\n"
             ),
             "from types import AsyncGeneratorType\n": "",
-            "-> Awaitable[R]": "-> R",
+            "http.adrive import": "http.drive import",
             "_Nothing()": "iter(())",
         },
     ),
@@ -218,7 +229,6 @@ PAIRS = (
         "The sync ports and transports of httpx and httpx2; the two libraries differ in their names only.",
         {
             "handle_async_request": "handle_request",
-            "[chunk async for chunk in response.stream]": "response.stream",
             "The async transport:": "The sync transport:",
             "an async client:": "a sync client:",
             "import AsyncIterator, Awaitable, Mapping\n": "import Iterator, Mapping\n",

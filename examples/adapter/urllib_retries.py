@@ -17,7 +17,6 @@ from urllib.request import HTTPDefaultErrorHandler, HTTPHandler, HTTPSHandler, R
 
 import forbear
 from forbear.adapters import (
-    MOST_SHOWN,
     REPORT_ATTRIBUTE,
     BodyReader,
     FixedBody,
@@ -183,23 +182,16 @@ class UrllibPort(HttpPort["RetriedResponse"]):
         """Return the body of a response as it arrives."""
         return response.body.pieces
 
-    def settle(self, response: "RetriedResponse") -> None:
-        """Read the whole body of a response into memory."""
-        response.body.pieces = iter(list(response.body.pieces))
+    def keep(self, response: "RetriedResponse", content: bytes, rest: Iterator[bytes] | None = None) -> None:
+        """Let the body of a response be these bytes, which were read, and then what is left in `rest`."""
+        response.body.pieces = chain((content,), rest or ())
 
-    def read_copy(self, response: "RetriedResponse") -> "RetriedResponse":
-        """Return a copy of a response for `on_result`, its body read; the response if that is longer."""
-        body, held = response.body, list[bytes]()
-        for piece in body.pieces:
-            held.append(piece)
-            if sum(map(len, held)) > MOST_SHOWN:
-                body.pieces = chain(held, body.pieces)
-                return response
-        body.pieces = iter(held)
-        return RetriedResponse(response.source, iter(held))
+    def copy(self, response: "RetriedResponse", content: bytes) -> "RetriedResponse":
+        """Return a copy of a response with this body."""
+        return RetriedResponse(response.source, iter((content,)))
 
     def read_content(self, shown: "RetriedResponse") -> bytes:
-        """Return the body of a copy that `read_copy` made."""
+        """Return the body of a copy."""
         return b"".join(shown.body.pieces)
 
     def close(self, response: "RetriedResponse") -> None:

@@ -64,14 +64,14 @@ if TYPE_CHECKING:
     from forbear.core.report import text_of as error_text
     from forbear.core.service import Judgement
     from forbear.exchange.call import refuse_for_clients
-    from forbear.exchange.http.adrive import AsyncReader as AsyncBodyReader
+    from forbear.exchange.http.adrive import AsyncPort as AsyncHttpPort
+    from forbear.exchange.http.adrive import AsyncSender as AsyncHttpSender
     from forbear.exchange.http.adrive import drive as adrive
-    from forbear.exchange.http.drive import Reader as BodyReader
+    from forbear.exchange.http.areader import AsyncReader as AsyncBodyReader
+    from forbear.exchange.http.drive import Port as HttpPort
     from forbear.exchange.http.drive import drive
     from forbear.exchange.http.options import HttpOptions
-    from forbear.exchange.http.port import AsyncPort as AsyncHttpPort
-    from forbear.exchange.http.port import AsyncSender as AsyncHttpSender
-    from forbear.exchange.http.port import Port as HttpPort
+    from forbear.exchange.http.reader import Reader as BodyReader
     from forbear.exchange.http.responses import SHOWN as MOST_SHOWN
     from forbear.exchange.http.send import Body as HttpBody
     from forbear.exchange.http.send import Fixed as FixedBody
@@ -220,10 +220,11 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
         "core.report": "REPORT_ATTRIBUTE=ATTRIBUTE attach_report=attach error_text=text_of",
         "core.service": "Judgement",
         "exchange.call": "refuse_for_clients",
-        "exchange.http.adrive": "AsyncBodyReader=AsyncReader adrive=drive",
-        "exchange.http.drive": "BodyReader=Reader drive",
+        "exchange.http.adrive": "AsyncHttpPort=AsyncPort AsyncHttpSender=AsyncSender adrive=drive",
+        "exchange.http.areader": "AsyncBodyReader=AsyncReader",
+        "exchange.http.drive": "HttpPort=Port drive",
         "exchange.http.options": "HttpOptions",
-        "exchange.http.port": "AsyncHttpPort=AsyncPort AsyncHttpSender=AsyncSender HttpPort=Port",
+        "exchange.http.reader": "BodyReader=Reader",
         "exchange.http.responses": "MOST_SHOWN=SHOWN",
         "exchange.http.send": (
             "FixedBody=Fixed HttpBody=Body RenderedBody=Rendered SeekableBody=Seekable Variation "

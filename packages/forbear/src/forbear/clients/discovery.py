@@ -25,9 +25,8 @@ except ImportError as error:
 from forbear.core.report import ATTRIBUTE, attach
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.exchange.chosen import choose
-from forbear.exchange.http.drive import drive
+from forbear.exchange.http.drive import Sender, drive
 from forbear.exchange.http.options import HttpOptions
-from forbear.exchange.http.port import Sender
 from forbear.exchange.http.send import Body, Variation, body_of_file
 from forbear.http.vouch import Vouch
 from forbear.policy import Policy

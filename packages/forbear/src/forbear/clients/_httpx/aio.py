@@ -9,8 +9,7 @@ from typing import Any, Self, cast
 
 from forbear.clients._httpx.port import HttpxPortBase, given_up, remember, stop_repeat
 from forbear.clients._httpx.transport import Req, Resp, RetryingBase, Transport
-from forbear.exchange.http.adrive import drive
-from forbear.exchange.http.port import AsyncPort
+from forbear.exchange.http.adrive import AsyncPort, drive
 from forbear.exchange.http.send import Variation
 
 
@@ -31,29 +30,13 @@ class AsyncHttpxPort(HttpxPortBase, AsyncPort[Any]):
     def chunks(self, response: Any) -> AsyncIterator[bytes]:
         return aiter(response.stream)
 
-    async def read_copy(self, response: Any) -> Any:
-        stream, head, size, enough = response.stream, list[bytes](), 0, self.bound_reading(response)
-        chunks = aiter(stream)
-        try:
-            async for chunk in chunks:
-                head.append(chunk)
-                size += len(chunk)
-                if enough(size):
-                    response.stream = self._library.AsyncBegun([b"".join(head)], chunks, stream.aclose)
-                    return response
-        finally:
-            if response.stream is stream:
-                await stream.aclose()
-        content = b"".join(head)
-        response.stream = self._library.ByteStream(content)
-        return self._copy(response, content)
-
-    async def settle(self, response: Any) -> None:
-        try:
-            content = b"".join([chunk async for chunk in response.stream])
-        finally:
-            await response.stream.aclose()
-        response.stream = self._library.ByteStream(content)
+    async def keep(self, response: Any, content: bytes, rest: AsyncIterator[bytes] | None = None) -> None:
+        stream = response.stream
+        if rest is None:
+            await stream.aclose()
+            response.stream = self._library.ByteStream(content)
+        else:
+            response.stream = self._library.AsyncBegun([content], rest, stream.aclose)
 
     async def read_back(self, target: str, headers: Mapping[str, str], limit: float) -> Any:
         return await self._send(self._reading(target, headers, limit))

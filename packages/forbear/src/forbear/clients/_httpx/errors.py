@@ -7,8 +7,8 @@ from typing import Any
 
 from forbear.core.chain import chain
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
-from forbear.exchange.http.adrive import AsyncReader
-from forbear.exchange.http.drive import Reader
+from forbear.exchange.http.areader import AsyncReader
+from forbear.exchange.http.reader import Reader
 from forbear.exchange.http.responses import GivenUp
 from forbear.exchange.interrupt import frames_of
 from forbear.http.status import TRANSIENT_STATUSES, verdict_of_refusal

@@ -83,11 +83,8 @@ class HttpxPortBase(HttpCall):
         error: Exception = self._library.broken(text)
         return error
 
-    def _copy(self, response: Any, content: bytes) -> Any:
-        """Return a copy of a response whose body is `content`, read and decoded.
-
-        Return the response itself if that is too long, or cannot be decoded.
-        """
+    def copy(self, response: Any, content: bytes) -> Any:
+        """Return a copy of a response; the response itself if its body is too long, or cannot be decoded."""
         pieces = [content[start : start + _PIECE] for start in range(0, len(content), _PIECE)]
         copy = self._library.module.Response(
             response.status_code,

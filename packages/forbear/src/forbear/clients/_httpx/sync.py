@@ -9,8 +9,7 @@ from typing import Any, Self, cast
 
 from forbear.clients._httpx.port import HttpxPortBase, given_up, remember, stop_repeat
 from forbear.clients._httpx.transport import Req, Resp, RetryingBase, Transport
-from forbear.exchange.http.drive import drive
-from forbear.exchange.http.port import Port
+from forbear.exchange.http.drive import Port, drive
 from forbear.exchange.http.send import Variation
 
 
@@ -31,29 +30,13 @@ class HttpxPort(HttpxPortBase, Port[Any]):
     def chunks(self, response: Any) -> Iterator[bytes]:
         return iter(response.stream)
 
-    def read_copy(self, response: Any) -> Any:
-        stream, head, size, enough = response.stream, list[bytes](), 0, self.bound_reading(response)
-        chunks = iter(stream)
-        try:
-            for chunk in chunks:
-                head.append(chunk)
-                size += len(chunk)
-                if enough(size):
-                    response.stream = self._library.Begun([b"".join(head)], chunks, stream.close)
-                    return response
-        finally:
-            if response.stream is stream:
-                stream.close()
-        content = b"".join(head)
-        response.stream = self._library.ByteStream(content)
-        return self._copy(response, content)
-
-    def settle(self, response: Any) -> None:
-        try:
-            content = b"".join(response.stream)
-        finally:
-            response.stream.close()
-        response.stream = self._library.ByteStream(content)
+    def keep(self, response: Any, content: bytes, rest: Iterator[bytes] | None = None) -> None:
+        stream = response.stream
+        if rest is None:
+            stream.close()
+            response.stream = self._library.ByteStream(content)
+        else:
+            response.stream = self._library.Begun([content], rest, stream.close)
 
     def read_back(self, target: str, headers: Mapping[str, str], limit: float) -> Any:
         return self._send(self._reading(target, headers, limit))

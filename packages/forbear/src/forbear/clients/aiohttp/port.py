@@ -5,6 +5,7 @@ An error proves NOT_EXECUTED only if aiohttp raised it while it opened the conne
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Mapping
+from copy import copy
 from functools import partial
 from typing import Any
 from weakref import ref
@@ -18,11 +19,11 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from forbear.clients.aiohttp.body import Reusable, body_of
-from forbear.clients.aiohttp.response import Continued, Pieces, answer, read_copy, set_headers, settle
+from forbear.clients.aiohttp.response import Continued, Pieces, answer, keep, set_headers
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.exchange.http.adrive import AsyncReader
+from forbear.exchange.http.adrive import AsyncPort
+from forbear.exchange.http.areader import AsyncReader
 from forbear.exchange.http.options import HttpOptions
-from forbear.exchange.http.port import AsyncPort
 from forbear.exchange.http.send import ORIGINAL, Body, Variation
 from forbear.exchange.interrupt import frames_of
 from forbear.http.bodies import AsyncOnce
@@ -179,15 +180,25 @@ class AiohttpPort(AsyncPort[ClientResponse]):
     def chunks(self, response: ClientResponse) -> AsyncIterator[bytes]:
         return Pieces(response)
 
+    async def keep(self, response: ClientResponse, content: bytes, rest: AsyncIterator[bytes] | None = None) -> None:
+        keep(response, content, is_all=rest is None)
+
+    def copy(self, response: ClientResponse, content: bytes) -> ClientResponse:
+        seen = copy(response)
+        keep(seen, content)
+        return seen
+
     async def read_copy(self, response: ClientResponse) -> ClientResponse:
-        return await read_copy(response, self.bound_reading(response))
+        try:
+            return await super().read_copy(response)
+        except ClientPayloadError as error:
+            if isinstance(error.__cause__, ContentEncodingError):
+                return response  # whoever reads it learns that it cannot be decoded
+            raise
 
     def read_content(self, shown: ClientResponse) -> bytes:
         """Return the body, decoded, of a copy that `read_copy` made."""
         return shown.content.read_nowait()
-
-    async def settle(self, response: ClientResponse) -> None:
-        await settle(response)
 
     async def read_back(self, target: str, headers: Mapping[str, str], limit: float) -> ClientResponse:
         """Send the session's own request as a GET of another target, and make it what it was: others may repeat it."""

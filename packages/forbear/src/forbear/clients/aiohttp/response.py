@@ -6,16 +6,14 @@ Everything in aiohttp that reads a body, `response.content` included, waits for 
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from copy import copy
 from typing import Any, cast
 
 from aiohttp import ClientPayloadError, ClientResponse, StreamReader
 from aiohttp.base_protocol import BaseProtocol
-from aiohttp.http_exceptions import ContentEncodingError
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from forbear.core.report import Report
-from forbear.exchange.http.adrive import AsyncReader
+from forbear.exchange.http.areader import AsyncReader
 from forbear.exchange.http.responses import GivenUp, make_given_up
 from forbear.http.status import reason
 
@@ -45,40 +43,13 @@ class Pieces(AsyncIterator[bytes]):
         return piece
 
 
-async def settle(response: ClientResponse) -> None:
-    """Read the whole body of a response, so that it can be read again from memory; close the response if that fails."""
-    try:
-        content = await response.content.read()
-    except BaseException:
-        response.close()
-        raise
+def keep(response: ClientResponse, content: bytes, *, is_all: bool = True) -> None:
+    """Let the `content` of a response yield these bytes, decoded, and then the rest of it unless they are all."""
+    if not is_all:
+        response.content = _BegunBody(content, response.content)
+        return
     response.content = _Fed(content)
     response.content.feed_eof()
-
-
-async def read_copy(response: ClientResponse, enough: Callable[[int], bool]) -> ClientResponse:
-    """Return a copy of a response whose body was read; the `content` of both yields it, decoded, from memory.
-
-    `copy.content.read_nowait()` returns all of it. If `enough` of the number of bytes read is True, return the
-    response itself, which yields all of it; so if it cannot be decoded, which whoever reads it learns.
-    """
-    first, body = response.content, bytearray()
-    try:
-        while piece := await first.readany():
-            body += piece
-            if enough(len(body)):
-                response.content = _BegunBody(bytes(body), first)
-                return response
-    except BaseException as error:
-        response.close()
-        if isinstance(error.__cause__, ContentEncodingError):
-            return response
-        raise
-    seen = copy(response)
-    for each in (response, seen):
-        each.content = _Fed(bytes(body))
-        each.content.feed_eof()
-    return seen
 
 
 def answer(response: ClientResponse, status: int, headers: Mapping[str, str], content: bytes) -> None:
@@ -86,8 +57,7 @@ def answer(response: ClientResponse, status: int, headers: Mapping[str, str], co
     response.status, response.reason = status, reason(status).partition(" ")[2]
     raw = tuple((name.encode(), value.encode()) for name, value in headers.items())
     set_headers(response, CIMultiDictProxy(CIMultiDict(headers)), raw)
-    response.content = _Fed(content)
-    response.content.feed_eof()
+    keep(response, content)
 
 
 def set_headers(response: ClientResponse, headers: Any, raw: Any) -> None:

@@ -17,8 +17,7 @@ from requests.structures import CaseInsensitiveDict
 from forbear.core.chain import chain
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety, Verdict
-from forbear.exchange.http.send import Variation
-from forbear.exchange.http.session import ChunkSession
+from forbear.exchange.http.send import ChunkSession, Variation
 from forbear.http.request import Request, joined
 from forbear.services import errors
 from forbear.services.cloud_storage.service import RECOMMENDED

@@ -10,11 +10,11 @@ import urllib3
 from requests.structures import CaseInsensitiveDict
 
 from forbear.clients._urllib3 import Urllib3Errors
-from forbear.clients.requests.response import answer, pieces, read_copy, settle
+from forbear.clients.requests.response import answer, copy_response, keep, pieces
 from forbear.core.verdict import Verdict
 from forbear.evidence.sent import MOST_BODY
+from forbear.exchange.http.drive import Port
 from forbear.exchange.http.options import HttpOptions
-from forbear.exchange.http.port import Port
 from forbear.exchange.http.send import Body, Variation, body_of_file
 
 Timeout = float | tuple[float | None, float | None] | urllib3.Timeout | None
@@ -104,11 +104,15 @@ class RequestsPort(Port[requests.Response]):
     def chunks(self, response: requests.Response) -> Iterator[bytes]:
         return pieces(response)
 
-    def read_copy(self, response: requests.Response) -> requests.Response:
-        return read_copy(response, self.bound_reading(response))
+    def keep(self, response: requests.Response, content: bytes, rest: Iterator[bytes] | None = None) -> None:
+        if rest is None:
+            response.close()
+        keep(response, content, rest)
 
-    def settle(self, response: requests.Response) -> None:
-        settle(response)
+    def copy(self, response: requests.Response, content: bytes) -> requests.Response:
+        copy = copy_response(response)
+        keep(copy, content)
+        return copy
 
     def read_back(self, target: str, headers: Mapping[str, str], limit: float) -> requests.Response:
         read: Any = self._request.copy()

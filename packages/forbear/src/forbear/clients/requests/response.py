@@ -11,8 +11,8 @@ from requests.exceptions import ChunkedEncodingError, RequestException
 from requests.structures import CaseInsensitiveDict
 
 from forbear.core.report import ATTRIBUTE, Report, attach, report
-from forbear.exchange.http.drive import Reader
-from forbear.exchange.http.port import Port
+from forbear.exchange.http.drive import Port
+from forbear.exchange.http.reader import Reader
 from forbear.exchange.http.responses import GivenUp
 from forbear.http.status import reason
 
@@ -49,13 +49,23 @@ def pieces(response: requests.Response) -> Iterator[bytes]:
         raise requests.exceptions.SSLError(error) from error
 
 
-def settle(response: requests.Response) -> None:
-    """Read the whole body of a response and close it; its `raw` then yields the body from memory, still coded."""
-    try:
-        content = b"".join(pieces(response))
-    finally:
-        response.close()
-    response.raw = _Raw(response.raw, _File(iter((content,)), lambda: None))
+def keep(response: requests.Response, content: bytes, rest: Iterator[bytes] | None = None) -> None:
+    """Let the `raw` of a response yield `content`, still coded, and then what is left in `rest`."""
+    first: Any = response.raw
+    is_chunked = rest is not None and "transfer-encoding" in response.headers
+    close = _close_nothing if rest is None else first.close
+    response.raw = _Raw(first, _File(chain((content,), rest or ()), close, is_chunked=is_chunked))
+
+
+def _close_nothing() -> None:
+    """Do nothing: the body is in memory."""
+
+
+def copy_response(response: requests.Response, kind: type[requests.Response] = requests.Response) -> requests.Response:
+    """Return a copy of a response, of another kind, with the same `raw`."""
+    copy = kind.__new__(kind)  # every attribute of a new one is overwritten
+    vars(copy).update(vars(response))
+    return copy
 
 
 def answer(response: requests.Response, status: int, headers: Mapping[str, str], content: bytes) -> None:
@@ -68,32 +78,6 @@ def answer(response: requests.Response, status: int, headers: Mapping[str, str],
         original_response=getattr(known.raw, "_original_response", None),
     )  # fmt: skip
     known._content, known._content_consumed = False, False
-
-
-def read_copy(response: requests.Response, enough: Callable[[int], bool]) -> requests.Response:
-    """Return a copy of a response whose body was read, and can be read from memory in both; both yield it still coded.
-
-    If `enough` of the number of bytes read is True, return the response itself, which yields all of the body.
-    """
-    first, head, size = response.raw, list[bytes](), 0
-    rest = pieces(response)
-    try:
-        for piece in rest:
-            head.append(piece)
-            size += len(piece)
-            if enough(size):
-                is_chunked = "transfer-encoding" in response.headers
-                response.raw = _Raw(first, _File(chain((b"".join(head),), rest), first.close, is_chunked=is_chunked))
-                return response
-    except BaseException:
-        response.close()
-        raise
-    response.close()
-    copy = requests.Response.__new__(requests.Response)  # every attribute of a new one is overwritten
-    vars(copy).update(vars(response))
-    for each in (response, copy):
-        each.raw = _Raw(first, _File(iter((b"".join(head),)), lambda: None))
-    return copy
 
 
 def read(port: Port[requests.Response], response: requests.Response) -> None:
@@ -121,8 +105,7 @@ def continue_body(port: Port[requests.Response], response: requests.Response, *,
     Only the body of a GET is continued. If that is impossible, the error gets a report. `whole` is True if the session
     reads the whole body before the caller gets the response.
     """
-    copy = _Response.__new__(_Response)  # every attribute of a new one is overwritten
-    vars(copy).update(vars(response))
+    copy = copy_response(response, _Response)
     reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
     reader.whole = whole
     is_chunked = "transfer-encoding" in response.headers

@@ -1,17 +1,15 @@
-"""The sync loops of all HTTP adapters.
+"""The contract of an HTTP adapter, sync, and its loop: a port sends a request, `drive` calls it to the end.
 
 Generated from adrive.py: change that file, then run `make unasync`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Generic, TypeVar
 
-from forbear.core.verdict import TRANSIENT
-from forbear.exchange.call import drop_proof
-from forbear.exchange.http.download import Download, Refused
-from forbear.exchange.http.port import Port, Sender
-from forbear.exchange.http.responses import HandedOut, is_continued
+from forbear.exchange.http.port import HttpCall
+from forbear.exchange.http.send import Variation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,12 +20,93 @@ R = TypeVar("R")
 _NO_HEADERS: Mapping[str, str] = {}
 
 
+class Sender(HttpCall, Generic[R]):
+    """A sync port that sends one request; R is the client's class of responses. Example: see `drive`."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def first(self) -> R:
+        """Send the caller's request unchanged, without an attempt timeout, and return the response."""
+
+    @abstractmethod
+    def send(self, variation: Variation, limit: float | None) -> R:
+        """Send the request as `variation` says, and return the response, whose request is the caller's own.
+
+        `limit` is the attempt timeout in seconds, None for none.
+        """
+
+    @abstractmethod
+    def read_copy(self, response: R) -> R:
+        """Return a copy of a response, its body read; the response itself if `bound_reading` says that it is enough.
+
+        The body of the response itself can still be read from its start.
+        """
+
+    @abstractmethod
+    def settle(self, response: R) -> None:
+        """Read the whole body of a response into memory, from which it can be read again."""
+
+    @abstractmethod
+    def close(self, response: R) -> None:
+        """Close a response at once, without reading the rest: that could outlast a deadline."""
+
+
+class Port(Sender[R]):
+    """A sync port that also reads the body of a response. Example: see `drive`."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def chunks(self, response: R) -> Iterator[bytes]:
+        """Return the body of a response as it arrives, without decoding it."""
+
+    @abstractmethod
+    def broken(self, text: str) -> Exception:
+        """Return the client's own error, with this text, for a body of the wrong length."""
+
+    @abstractmethod
+    def keep(self, response: R, content: bytes, rest: Iterator[bytes] | None = None) -> None:
+        """Let the body of a response be `content`, which was read, and then what is left of `chunks` in `rest`.
+
+        `rest` None says that all was read: close what it came from.
+        """
+
+    @abstractmethod
+    def copy(self, response: R, content: bytes) -> R:
+        """Return a copy of a response whose body is `content`, decoded; the response itself if that fails."""
+
+    def read_copy(self, response: R) -> R:
+        chunks, head, size, enough = self.chunks(response), list[bytes](), 0, self.bound_reading(response)
+        try:
+            for chunk in chunks:
+                head.append(chunk)
+                size += len(chunk)
+                if enough(size):
+                    self.keep(response, b"".join(head), chunks)
+                    return response
+        except BaseException:
+            self.close(response)
+            raise
+        content = b"".join(head)
+        self.keep(response, content)
+        return self.copy(response, content)
+
+    def settle(self, response: R) -> None:
+        try:
+            content = b"".join(self.chunks(response))
+        except BaseException:
+            self.close(response)
+            raise
+        self.keep(response, content)
+
+
 def drive(port: Sender[R]) -> R:
     """Send a request as often as its policy allows, and return the last response or raise the last error.
 
     >>> sorted(HttpPort.__abstractmethods__)  # what an adapter writes: examples/adapter is a whole one
-    ['_headers', '_read_body', '_scheme_and_port', '_target', 'broken', 'chunks', 'close', 'first', 'read_copy',
-     'send', 'settle', 'verdict']
+    ['_headers', '_read_body', '_scheme_and_port', '_target', 'broken', 'chunks', 'close', 'copy', 'first', 'keep',
+     'send', 'verdict']
     """
     plain = port.is_plain
     if not plain:
@@ -110,149 +189,3 @@ def _read_back(port: Sender[R], look: "ReadBack", response: R) -> bool:
     end_settled(port.exchange, port.status(response), port.headers(response))
     port.answer(response, *answer)
     return True
-
-
-class Reader(Iterator[bytes], Generic[R]):
-    """The body of a response, as an iterator.
-
-    The body of a GET that breaks is continued in further responses. Where that is impossible, its error is raised. It
-    gets a report if the policy gave up a continuation, or if repeating the request could do harm. `chunks` and `close`
-    belong to the first response. Close the reader at the end: it closes the response it is reading.
-
-    Set `whole` before the first byte if the caller gets the body only as a whole. Then nothing is handed out before it
-    is complete, so that it can start over with any other response. Example: see `drive`.
-    """
-
-    __slots__ = ("whole", "_chunks", "_close", "_download", "_handed_out", "_headers", "_held", "_port", "_status")
-
-    def __init__(
-        self,
-        port: Port[R],
-        status: int,
-        headers: Mapping[str, str],
-        chunks: Iterator[bytes],
-        close: Callable[[], object],
-    ) -> None:
-        self._port = port
-        self._status = status
-        self._headers = headers
-        self._chunks = chunks
-        self._close = close
-        self._download: Download | None = None  # until it breaks
-        self._handed_out = HandedOut(status, headers)
-        self.whole = False
-        self._held: list[bytes] | None = None  # of a body that is read as a whole
-
-    def __next__(self) -> bytes:
-        if self.whole:
-            return self._next_of_whole()
-        chunk: bytes | None = b""
-        while not chunk:
-            try:
-                chunk = next(self._chunks, None)
-                if self._download is not None:
-                    self._measure(self._download, chunk)
-            except Exception as error:
-                chunk = self._resume(error)
-                if chunk is None:
-                    raise
-            except BaseException as interrupt:
-                self._port.exchange.cut_off(interrupt)
-                raise
-            else:
-                if chunk is None:
-                    self._handed_out.forget()
-                    if self._download is not None:
-                        self._download.finished()
-                    raise StopIteration
-        self._handed_out.add(chunk)
-        return chunk
-
-    def _next_of_whole(self) -> bytes:
-        """Return the next bytes of the complete body, which the first call reads."""
-        if self._held is None:
-            held: list[bytes] = []
-            self._held = held
-            self._handed_out.held = not self._handed_out.count
-            self.whole = False
-            try:
-                while (chunk := next(self, None)) is not None:
-                    held.append(chunk)
-            except BaseException:
-                held.clear()
-                raise
-            finally:
-                self.whole = True
-            held.reverse()
-        if not self._held:
-            raise StopIteration
-        return self._held.pop()
-
-    def close(self) -> None:
-        """Close the response that is being read."""
-        self.end()
-        self._close_response()
-
-    def end(self) -> None:
-        """Count the end of an attempt in the retry budget, if the body is left before its end."""
-        if self._download is not None:
-            self._download.end()
-
-    def _close_response(self) -> None:
-        self._close()
-
-    def _measure(self, download: Download, chunk: bytes | None) -> None:
-        """Raise the client's error if `chunk` (None: the end) gives a continued body the wrong length."""
-        wrong = download.measure(self._handed_out.count + len(chunk or b""), ended=chunk is None)
-        if wrong is not None:
-            raise self._port.broken(wrong)
-
-    def _resume(self, error: Exception) -> bytes | None:
-        """Wait, then continue the body in another response; return its first bytes, None to raise `error`."""
-        port = self._port
-        if not is_continued(port.exchange.request.method, self._status):
-            port.exchange.broken(error, self._status, self._headers)
-            port.note_broken_body()
-            return None
-        if self._download is None:
-            self._download = Download(port.exchange, self._status, self._headers, self._handed_out)
-        download = self._download
-        grant = download.broken(error, drop_proof(port.verdict(error)))
-        while grant is not None and grant.ask():
-            self._close_response()
-            grant.sleep()
-            try:
-                return self._open(download, port.send(download.send, download.attempt_limit()))
-            except Refused as refusal:
-                grant = download.failed(error, refusal, TRANSIENT)
-            except Exception as again:
-                grant = download.failed(error, again, port.verdict(again))
-        self._close_response()  # a body that is too long would continue
-        self._download = None  # reading on after the error must not look like success
-        return None
-
-    def _open(self, download: Download, response: R) -> bytes:
-        """Let `response` continue the body; return the new bytes that arrived together with skipped ones, perhaps b"".
-
-        Raises Refused if the response does not fit.
-        """
-        port = self._port
-        self._close = partial(port.close, response)
-        try:
-            is_read = download.check(port.status(response), port.headers(response))
-        except Refused:
-            port.close(response)
-            raise
-        if download.is_new:
-            if self._held is not None:
-                self._held.clear()
-            port.adopt(self._headers, response)
-        if not is_read:
-            port.close(response)
-            self._chunks = iter(())
-            return b""
-        self._chunks = port.chunks(response)
-        rest = b""
-        while download.skips:
-            rest = download.skip(next(self._chunks, b""))
-        return rest

@@ -1,14 +1,12 @@
-"""The contract of an HTTP adapter: how one client sends one request, and how it reads the response.
+"""`HttpCall`: what all ports share; the rest of the contract of an adapter is in `drive.py`, and async in `adrive.py`.
 
-A port is a subclass of `Port` (sync) or `AsyncPort`; `Sender` and `AsyncSender` are ports that continue no bodies. It
-adds the request's target, headers and body, and the other abstract methods. The adapter calls `drive` with the port for
-every request. forbear.clients.requests is a model.
+forbear.clients.requests is a model of an adapter.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 from forbear.core.chain import read
 from forbear.core.check import INFINITY
@@ -27,9 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.exchange.http.settling import ReadBack
     from forbear.http.patterns import Origin
-
-
-R = TypeVar("R")
 
 
 class HttpCall(EnteredRequest, ABC):
@@ -230,87 +225,6 @@ class HttpCall(EnteredRequest, ABC):
         return Exchange(
             policy, service, described, body, self, key=key, is_new_key=new, vouch=options.vouch, settles=settles
         )
-
-
-class Sender(HttpCall, Generic[R]):
-    """A sync port that sends one request; R is the client's class of responses."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def first(self) -> R:
-        """Send the caller's request unchanged, without an attempt timeout, and return the response."""
-
-    @abstractmethod
-    def send(self, variation: Variation, limit: float | None) -> R:
-        """Send the request as `variation` says, and return the response, whose request is the caller's own.
-
-        `limit` is the attempt timeout in seconds, None for none.
-        """
-
-    @abstractmethod
-    def read_copy(self, response: R) -> R:
-        """Return a copy of a response, its body read; the response itself if `bound_reading` says that it is enough.
-
-        The body of the response itself can still be read from its start.
-        """
-
-    @abstractmethod
-    def settle(self, response: R) -> None:
-        """Read the whole body of a response into memory, from which it can be read again."""
-
-    @abstractmethod
-    def close(self, response: R) -> None:
-        """Close a response at once, without reading the rest: that could outlast a deadline."""
-
-
-class Port(Sender[R]):
-    """A sync port, which also reads the body of a response. Example: see `drive`."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def chunks(self, response: R) -> Iterator[bytes]:
-        """Return the body of a response as it arrives, without decoding it."""
-
-    @abstractmethod
-    def broken(self, text: str) -> Exception:
-        """Return the client's own error, with this text, for a body of the wrong length."""
-
-
-class AsyncSender(HttpCall, Generic[R]):
-    """The async form of `Sender`. Example: see `adrive`."""
-
-    __slots__ = ()
-
-    _is_async = True
-
-    @abstractmethod
-    def first(self) -> Awaitable[R]: ...
-
-    @abstractmethod
-    def send(self, variation: Variation, limit: float | None) -> Awaitable[R]: ...
-
-    @abstractmethod
-    async def read_copy(self, response: R) -> R: ...
-
-    @abstractmethod
-    async def settle(self, response: R) -> None: ...
-
-    @abstractmethod
-    async def close(self, response: R) -> None: ...
-
-
-class AsyncPort(AsyncSender[R]):
-    """The async form of `Port`. Example: see `adrive`."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def chunks(self, response: R) -> AsyncIterator[bytes]: ...
-
-    @abstractmethod
-    def broken(self, text: str) -> Exception: ...
 
 
 def _describe(

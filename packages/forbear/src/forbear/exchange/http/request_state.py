@@ -11,7 +11,7 @@ from forbear.core.events import Operation
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.evidence.sent import UNEXECUTED, Sent
 from forbear.exchange.call import FORBIDDEN, Start
-from forbear.exchange.http.session import ChunkSession
+from forbear.exchange.http.send import ChunkSession
 from forbear.http.api import IdempotencyKey
 from forbear.http.request import READS, Request, identify, method_label
 from forbear.http.vouch import Vouch, option_for, vouched

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.exchange.http.send import ORIGINAL
-from forbear.exchange.http.session import ChunkSession
+from forbear.exchange.http.send import ORIGINAL, ChunkSession
 from forbear.http.request import Request
 
 
