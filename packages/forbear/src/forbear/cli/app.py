@@ -17,6 +17,7 @@ import click
 
 from forbear.answers import NoAnswer
 from forbear.cli.kit.output import EXIT_CODES, BadInput, Problem, leave_full_pipes, report, warn
+from forbear.core.check import find_similar
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -75,10 +76,9 @@ def load(name: str) -> click.Command:
         return _load_own(name, source)
     entry = _foreign().get(name)
     if entry is None:
-        from difflib import get_close_matches
-
-        near = "".join(f"did you mean {known}? " for known in get_close_matches(name, names(), 1))
-        raise BadInput(f"no such command: {name}", f"{near}the commands are {', '.join(names())}")
+        near = find_similar(name, names())
+        cure = "" if near is None else f"did you mean {near}? "
+        raise BadInput(f"no such command: {name}", f"{cure}the commands are {', '.join(names())}")
     try:
         return _load_foreign(entry)
     except Exception as error:

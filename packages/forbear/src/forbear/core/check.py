@@ -185,11 +185,17 @@ _OURS = {
 """The keywords of other retry libraries, and what they are called here; an empty text: forbear always does so."""
 
 
-def suggest(name: str, known: "Iterable[str]") -> str:
-    """Return words that suggest the `known` name which is nearest to a wrong one, to end a text; "" if none is near."""
+def find_similar(name: str, known: "Iterable[str]", likeness: float = 0.6) -> str | None:
+    """Return the `known` name that is nearest to a wrong one, None if none is near; `likeness` is from 0 to 1."""
     from difflib import get_close_matches  # costs more to import than it is worth before an error
 
-    return "".join(f'; did you mean "{near}"?' for near in get_close_matches(name, tuple(known), 1))
+    return next(iter(get_close_matches(name, tuple(known), 1, likeness)), None)
+
+
+def suggest(name: str, known: "Iterable[str]") -> str:
+    """Return words that suggest the `known` name which is nearest to a wrong one, to end a text; "" if none is near."""
+    near = find_similar(name, known)
+    return "" if near is None else f'; did you mean "{near}"?'
 
 
 def refuse_unknown(function: str, unknown: "Iterable[str]", known: "Sequence[str]") -> None:
@@ -205,8 +211,6 @@ def refuse_unknown(function: str, unknown: "Iterable[str]", known: "Sequence[str
             counts = name == "total" or "retries" in name
             cure = f"write `{ours}`" + (", which counts the first call, too: add 1" if counts else "")
         else:
-            from difflib import get_close_matches  # costs more to import than it is worth before an error
-
-            near = get_close_matches(name, known, 1)
-            cure = f"did you mean `{near[0]}`?" if near else f"it takes {', '.join(known)}"
+            near = find_similar(name, known)
+            cure = f"it takes {', '.join(known)}" if near is None else f"did you mean `{near}`?"
         raise TypeError(f"`{function}` takes no `{name}`: {cure}")

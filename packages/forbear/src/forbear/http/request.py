@@ -2,6 +2,7 @@
 
 from itertools import islice
 
+from forbear.core.check import find_similar
 from forbear.core.record import Record
 from forbear.text.redact import redact
 
@@ -192,9 +193,7 @@ def find_similar_method(method: str) -> str | None:
     for name in ("GET", "PUT", "POST", "PATCH", "DELETE", "HEAD"):
         if sorted(name) == letters:  # some are swapped
             return name
-    from difflib import get_close_matches  # costs more to import than it is worth before an error
-
-    return next(iter(get_close_matches(method, sorted(METHODS), 1, 0.75)), None)
+    return find_similar(method, sorted(METHODS), 0.75)
 
 
 def method_label(method: str) -> str:
