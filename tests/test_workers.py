@@ -24,7 +24,8 @@ class Sent:
         session = SimpleNamespace(shouldfail=False, shouldstop=False)
         ihook = SimpleNamespace(pytest_runtest_logreport=self.reports.append)
         items: list[Any] = [
-            SimpleNamespace(nodeid=f"a.py::{name}", path="a.py", session=session, ihook=ihook) for name in outcomes
+            SimpleNamespace(nodeid=f"a.py::{n}", path="a.py", location=("a.py", 1, n), session=session, ihook=ihook)
+            for n in outcomes
         ]
         self._outcomes = list(outcomes.values())
         for item, following in zip(items, [*items[1:], None], strict=True):

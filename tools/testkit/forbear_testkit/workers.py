@@ -95,7 +95,7 @@ class FewReports:
             return True
         for report in reports:
             if report.when == "call" or not report.passed:
-                report.keywords = {}  # pytest looks at none of them in the other process
+                report.location, report.keywords = item.location, {}  # pytest looks at no keywords in the other process
                 setattr(report, "earlier", self._waiting)  # noqa: B010 - a report has any attributes
                 self._waiting = []
                 item.ihook.pytest_runtest_logreport(report=report)
