@@ -6,7 +6,7 @@ from benchmarks.measure import Effort, race, repeated
 from benchmarks.table import Table, Target
 from forbear.core.backoff import Exponential
 from forbear.core.budget import Ratio, TokenBucket
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy
 from forbear_simulate.analysis.verdict import verdict
 from forbear_simulate.engines.cohort import simulate_cohort

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from forbear.core.backoff import Constant, Exponential, Sequence
-from forbear.core.decide import Limits
 from forbear.core.events import Event
+from forbear.core.limits import Limits
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.judges.transient import transient
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
-from forbear.run.endings import RAISE
+from forbear.run.judges import RAISE
 from forbear_testkit.run.cases import Broken, Busy
 
 WRONG = "`on` must be exception types or a callable that judges an error, got {}"

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from forbear.core.backoff import Constant, Sequence
-from forbear.core.decide import Limits, Reason
+from forbear.core.decide import Reason
+from forbear.core.limits import Limits
 from forbear.core.report import report
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT
 from forbear.policy import Policy, retry
+from forbear.run.answers import rule_of
 from forbear.run.budget import Budget
 from forbear.run.endings import TryAgain
 from forbear_testkit.run.cases import Broken, Busy
@@ -107,8 +109,8 @@ def test_joined_policies_are_values() -> None:
     assert BOTH.others == (LOST,)
     assert (BUSY | LOST | BUSY).others == (BUSY | (LOST | BUSY)).others == (LOST, BUSY)
     assert BOTH.verdict_of_error(Lost()) == TRANSIENT
-    assert BOTH.rule_of(Lost()) == LOST
-    assert BOTH.rule_of(Broken()) is BOTH
+    assert rule_of(BOTH, Lost()) == LOST
+    assert rule_of(BOTH, Broken()) is BOTH
     assert repr(BOTH).endswith(f" | {LOST!r}")
 
 

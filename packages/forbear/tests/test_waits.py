@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits, Reason, Wait, decide
+from forbear.core.decide import Reason, Wait, decide
+from forbear.core.limits import Limits
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.waits import MOST_BODY, UNITS, add_wait, find_wait, find_wait_of_rpc
 

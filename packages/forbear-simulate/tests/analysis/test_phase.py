@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from forbear.core.backoff import Constant
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy
 from forbear_simulate.analysis.phase import phase_map
 from forbear_simulate.scenario.fields import ScenarioError

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy
 from forbear_simulate import (
     Clients,

@@ -8,7 +8,7 @@ import pytest
 from forbear.core.admission import RequestRatio
 from forbear.core.backoff import Constant, Exponential
 from forbear.core.budget import TokenBucket
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy
 from forbear_simulate.analysis.goal import MEASURES, read_goal
 from forbear_simulate.analysis.runs import simulate

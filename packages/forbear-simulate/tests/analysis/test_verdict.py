@@ -8,7 +8,7 @@ import pytest
 
 from forbear.core.backoff import Constant, Exponential
 from forbear.core.budget import Ratio, TokenBucket
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy
 from forbear_simulate.analysis.recovery import recovery_time
 from forbear_simulate.analysis.verdict import FleetVerdict, default_triggers, drop_triggers, try_trigger, verdict

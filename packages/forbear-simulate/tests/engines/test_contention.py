@@ -3,7 +3,7 @@
 import pytest
 
 from forbear.core.backoff import Constant
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy
 from forbear.run.budget import Budget
 from forbear_simulate.engines.contention import Contention, simulate_contention

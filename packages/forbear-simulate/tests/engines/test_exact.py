@@ -7,7 +7,7 @@ import pytest
 
 from forbear.core.backoff import Constant, Exponential
 from forbear.core.budget import Ratio, TokenBucket
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy
 from forbear_simulate.engines.exact import simulate_exact
 from forbear_simulate.scenario.budgets import ClientBudget, Throttling

@@ -8,7 +8,7 @@ from math import exp, factorial
 import pytest
 
 from forbear.core.backoff import Constant
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy
 from forbear_simulate.engines.exact import simulate_exact
 from forbear_simulate.engines.time_series import Course

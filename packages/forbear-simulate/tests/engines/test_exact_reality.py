@@ -11,7 +11,7 @@ import pytest
 
 from forbear.clients.httpx import AsyncRetryTransport
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy
 from forbear.run.runtime import FastClock, Runtime, current
 from forbear.testing.virtual_clock import virtual_time

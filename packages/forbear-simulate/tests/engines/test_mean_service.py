@@ -6,7 +6,7 @@ import pytest
 
 from forbear.core.backoff import Constant
 from forbear.core.budget import TokenBucket
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy
 from forbear_simulate.analysis.recovery import recovery_time
 from forbear_simulate.analysis.verdict import drop_triggers, try_trigger

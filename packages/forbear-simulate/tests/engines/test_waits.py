@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.core.backoff import JITTERS, Constant, Exponential, Sequence
-from forbear.core.decide import Limits, Wait, decide
+from forbear.core.decide import Wait, decide
+from forbear.core.limits import Limits
 from forbear.core.protocols import Backoff
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear_simulate.engines.waits import KNOTS, WaitTable, mean_waits, wait_table

@@ -11,7 +11,7 @@ import pytest
 from forbear.core.admission import ActiveShare, ClientThrottle
 from forbear.core.backoff import Exponential
 from forbear.core.budget import Ratio, Throttle, TokenBucket
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.shared_budget.budget import SharedBudget

@@ -17,23 +17,14 @@ help(forbear.retry) has every option; forbear.clients, services, budgets, testin
 """
 
 from forbear.core.backoff import Constant, Exponential, Sequence
-from forbear.core.decide import Limits
-from forbear.core.report import report
-from forbear.observe import default_listeners
+from forbear.core.limits import Limits
 from forbear.policy import Policy, policy_of, retry, with_policy
-from forbear.run import listeners as _listeners
-from forbear.run.endings import TryAgain, Unsatisfied
-from forbear.run.judge_slot import declined as _declined
-from forbear.run.judge_slot import slot as _slot
-from forbear.run.judges import name_checks as _name_checks
+from forbear.run import judges as _judges
 from forbear.run.runtime import AttemptTimeout
-from forbear.run.spending import Throttled
 from forbear.run.switch import disable, disabled, enable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from forbear import answers as answers
     from forbear import apis as apis
     from forbear import budgets as budgets
@@ -47,14 +38,17 @@ if TYPE_CHECKING:
     from forbear.answers import NoAnswer
     from forbear.answers.subject import explain
     from forbear.clients._installing import install
-    from forbear.core.service import Judgement
+    from forbear.core.report import report
     from forbear.http.api import Api, IdempotencyKey
     from forbear.judges.functions import may_repeat
     from forbear.judges.transient import transient
     from forbear.read_modify_write import aupdate, update
-    from forbear.run.judge_slot import Judge, RunContext
+    from forbear.run.endings import TryAgain, Unsatisfied
+    from forbear.run.judge_slot import Judge
     from forbear.run.keys import run_key
+    from forbear.run.listeners import Listener
     from forbear.run.plan import RetryPlan
+    from forbear.run.spending import Throttled
     from forbear.run.stopping import stop_on
     from forbear.run.vouching import safe_to_repeat
     from forbear.services.at_least_once import at_least_once
@@ -67,11 +61,15 @@ if not TYPE_CHECKING:
         "Api": "http.api",
         "IdempotencyKey": "http.api",
         "NoAnswer": "answers",
+        "Throttled": "run.spending",
+        "TryAgain": "run.endings",
+        "Unsatisfied": "run.endings",
         "at_least_once": "services.at_least_once",
         "aupdate": "read_modify_write",
         "explain": "answers.subject",
         "may_repeat": "judges.functions",
         "install": "clients._installing",
+        "report": "core.report",
         "run_key": "run.keys",
         "safe_to_repeat": "run.vouching",
         "stop_on": "run.stopping",
@@ -90,31 +88,17 @@ if not TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_listeners.set_process_listeners(default_listeners)  # until the application says otherwise, by forbear.observe.listen
-
-
-class _LateJudge:
-    """Loads the judge of functions at the first failure, which takes this object's place in the slot."""
-
-    def is_bare(self, error: BaseException) -> bool:
-        return _load_judge().is_bare(error)
-
-    def find(self, error: BaseException, handled: BaseException | None) -> object:
-        return _load_judge().find(error, handled)
-
-    def judge(self, evidence: object, error: BaseException, context: "RunContext") -> "Judgement":
-        return _load_judge().judge(evidence, error, context)
-
 
 def _load_judge() -> "Judge":
-    from importlib import import_module
+    from forbear.judges import functions  # at the first failure of a function
 
-    judge: Any = import_module("forbear.judges.functions")
-    _slot[0] = judge
-    return judge  # type: ignore[no-any-return] # a module
+    return functions
 
 
-_slot[0] = _LateJudge()
+def _load_listeners() -> "tuple[Listener, ...]":
+    from forbear.observe import default_listeners  # at the first failure; it takes this function's place
+
+    return default_listeners()
 
 
 def _note_declined(error: Exception, plan: "RetryPlan", operation: str) -> None:
@@ -127,9 +111,6 @@ def _note_declined(error: Exception, plan: "RetryPlan", operation: str) -> None:
     note_declined(error, operation)
 
 
-_declined[0] = _note_declined
-
-
 def _check_name(name: str) -> None:
     """Raise ValueError for a name in `safe` that its service, as far as it is known, does not have."""
     from forbear.judges.data_facts import check_name  # only for those who vouch
@@ -137,7 +118,10 @@ def _check_name(name: str) -> None:
     check_name(name)
 
 
-_name_checks.append(_check_name)
+_judges.load_judge[0] = _load_judge
+_judges.listeners[0] = _load_listeners
+_judges.declined[0] = _note_declined
+_judges.name_checks.append(_check_name)
 
 __all__ = [
     "Api",

@@ -2,7 +2,7 @@
 
 from forbear.core.presets import PRESETS, Preset
 from forbear.core.protocols import Backoff, On
-from forbear.run.endings import RAISE
 from forbear.run.iterate import AsyncAttempts, Attempts
+from forbear.run.judges import RAISE
 
 __all__ = ["PRESETS", "RAISE", "AsyncAttempts", "Attempts", "Backoff", "On", "Preset"]

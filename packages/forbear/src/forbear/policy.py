@@ -4,12 +4,11 @@ import sys
 from types import MethodType
 
 from forbear.core.check import refuse_unknown
-from forbear.core.decide import DEFAULT, DEFAULT_MAX_RETRY_AFTER, Limits
+from forbear.core.lazy import late
+from forbear.core.limits import DEFAULT, DEFAULT_MAX_RETRY_AFTER, Limits
 from forbear.run.derive import KEYWORDS, Derivable, check_joined
-from forbear.run.endings import RAISE
 from forbear.run.functions import MARK, check_key, check_retryable, is_async, name_of, refuse_plain_loop
-from forbear.run.iterate import AsyncAttempts, Attempts
-from forbear.run.judges import types_of
+from forbear.run.judges import RAISE, types_of
 from forbear.run.loops import acall, awrap, call, wrap
 from forbear.run.plan import DEFAULT_BACKOFF, OPTIONS
 
@@ -18,16 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
     from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, Unpack, overload
 
-    from forbear.core.decide import Default
+    from forbear.core.limits import Default
     from forbear.core.protocols import Backoff, On
     from forbear.core.record import Record
     from forbear.run.derive import Changes, RetryOptions, Seconds
+    from forbear.run.iterate import AsyncAttempts, Attempts
 
     F = TypeVar("F", bound=Callable[..., Any])
     G = TypeVar("G")
     P = ParamSpec("P")
     T = TypeVar("T")
     OneOf: TypeAlias = type[Exception] | Record
+else:
+    Attempts, AsyncAttempts = (late(globals(), name, "forbear.run.iterate") for name in ("Attempts", "AsyncAttempts"))
 
 
 class Policy(Derivable):
@@ -60,6 +62,8 @@ class Policy(Derivable):
         name = name_of(function)
         if self.key is not None:
             check_key(self.key, function)
+        if self.budget is not None and self.budget.by_host:
+            self.budget.take()  # raises TypeError: a function has no host
         if is_async(function):
             return _mark(awrap(self, self.name or name, function), self, function)  # type: ignore[no-any-return]
         self._refuse_async_parts(name)
@@ -98,7 +102,7 @@ class Policy(Derivable):
             self._refuse_async_parts("a block")
         return iter(Attempts(self, self.name or "block"))
 
-    def __aiter__(self) -> AsyncAttempts:
+    def __aiter__(self) -> "AsyncAttempts":
         """Return the iterator of `async for attempt in policy: with attempt: ...`.
 
         It runs the block as often as the policy allows. An attempt timeout needs `async with attempt`. Raises TypeError

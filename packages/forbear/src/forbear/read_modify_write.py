@@ -1,20 +1,18 @@
-"""Read-modify-write: on a conflict, run the whole cycle again, and never apply a change twice.
-
-The caller says which errors are conflicts, and how to recognize an own write.
-"""
+"""Read-modify-write: on a conflict, run the whole cycle again, and never apply a change twice."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 
-from forbear.core.decide import Limits, Reason, Stop
-from forbear.core.report import Report, reports_made
+from forbear.core.decide import Reason, Stop
+from forbear.core.record import reports_made
+from forbear.core.report import Report
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.policy import Policy
+from forbear.policy import Policy, retry
 from forbear.run.doubt import leave_in_doubt
-from forbear.run.endings import RAISE
 from forbear.run.failure import DetailedFailure
 from forbear.run.functions import check_takes, name_of, refuse_async
 from forbear.run.harm import HarmLog, settle, watch
 from forbear.run.judge_slot import unsafe_by_evidence
+from forbear.run.judges import RAISE
 from forbear.run.nesting import inherit, inner_report
 from forbear.run.runtime import AttemptTimeout, current
 from forbear.run.scope import OwnWrites
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
     V = TypeVar("V")
 
-_DEFAULT = Policy((ConnectionError, TimeoutError), Limits(attempts=None))
+_DEFAULT = retry(ConnectionError, TimeoutError, attempts=None)
 
 _ARGUMENTS = {"read": (), "modify": ("old",), "write": ("new",), "conflict": ("error",), "mine": ("value",)}
 _TRIED_ENOUGH = (Reason.ATTEMPTS, Reason.TIMEOUT, Reason.RETRY_AFTER, Reason.BUDGET, Reason.EXHAUSTED, Reason.STOPPED)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from forbear.cli.kit.forecast import MOST, forecast
 from forbear.core.backoff import JITTERS, Constant, Exponential
-from forbear.core.decide import Limits, Wait, decide
+from forbear.core.decide import Wait, decide
+from forbear.core.limits import Limits
 from forbear.core.verdict import TRANSIENT
 from forbear_testkit.cli.running import Finish, Invoke
 

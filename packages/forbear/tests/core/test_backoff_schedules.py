@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits, Reason
+from forbear.core.decide import Reason
+from forbear.core.limits import Limits
 from forbear_testkit.core.pure import run
 
 # Retry number, bounds of its wait, bounds of the sum up to it.

@@ -11,8 +11,8 @@ import pytest
 
 from forbear.core import check
 from forbear.core.backoff import Constant, Exponential, Sequence
-from forbear.core.decide import Limits
 from forbear.core.events import Succeeded
+from forbear.core.limits import Limits
 from forbear.core.protocols import Backoff
 from forbear.core.verdict import Kind, Verdict
 

@@ -6,7 +6,8 @@ from functools import partial
 import pytest
 
 from forbear.core.backoff import Constant
-from forbear.core.decide import DEFAULT, Limits, Reason, Stop, Wait, decide
+from forbear.core.decide import Reason, Stop, Wait, decide
+from forbear.core.limits import DEFAULT, Limits
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict, settle
 from forbear.text.duration import show
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.core.backoff import JITTERS, Constant, Exponential
-from forbear.core.decide import Limits, Reason, Stop, Wait, decide
+from forbear.core.decide import Reason, Stop, Wait, decide
+from forbear.core.limits import Limits
 from forbear.core.verdict import Kind, Verdict
 
 INFINITY = float("inf")

@@ -12,7 +12,8 @@ from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.check import LARGEST, shown
-from forbear.core.decide import Limits, Reason, Stop, Wait, decide
+from forbear.core.decide import Reason, Stop, Wait, decide
+from forbear.core.limits import Limits
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 
 HUGE = 10**400

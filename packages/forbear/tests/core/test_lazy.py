@@ -3,7 +3,7 @@
 import pytest
 
 from forbear.core import verdict
-from forbear.core.lazy import exports
+from forbear.core.lazy import exports, late
 from forbear.core.record import Record
 
 MODULES, CALLS = {"Verdict": "verdict"}, {"Attempt": "report", "Stop": "decide"}
@@ -50,3 +50,11 @@ def test_a_name_may_be_a_module() -> None:
     """A star stands for the module itself."""
     getattribute, _ = exports("forbear.core", {"verdicts": "verdict:*"})
     assert getattribute("verdicts") is verdict
+
+
+def test_a_late_class_takes_its_own_place() -> None:
+    """The first call loads its module, makes an object and rebinds the name."""
+    names: dict[str, object] = {}
+    names["Stop"] = make = late(names, "Record", "forbear.core.record")
+    assert make() == Record()
+    assert names == {"Stop": make, "Record": Record}

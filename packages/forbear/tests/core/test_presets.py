@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.core.presets import PRESETS, Preset, preset
 
 

@@ -11,8 +11,9 @@ from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
 from forbear.core.attempt import Attempt
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.budget import Ratio, Throttle, TokenBucket
-from forbear.core.decide import Limits, Reason
+from forbear.core.decide import Reason
 from forbear.core.events import BudgetDegraded, BudgetRestored, Failed, GaveUp, Recovered, Scheduled
+from forbear.core.limits import Limits
 from forbear.core.record import Record, field_names
 from forbear.core.report import Report
 from forbear.core.verdict import TRANSIENT, Verdict

@@ -9,7 +9,8 @@ import pytest
 
 from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
-from forbear.core.report import ATTRIBUTE, EXTENSION, Report, attach, carry, find_carried, report, reports_made, text_of
+from forbear.core.record import reports_made
+from forbear.core.report import ATTRIBUTE, EXTENSION, Report, attach, carry, find_carried, report, text_of
 
 TEXT = "limit of 2 attempts reached"
 TWO = (Attempt(1, "OSError", "lost", 0.25, 1), Attempt(2, "OSError", "lost again", 31.21))

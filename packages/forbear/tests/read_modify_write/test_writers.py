@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits, Reason
+from forbear.core.decide import Reason
+from forbear.core.limits import Limits
 from forbear.core.report import report
 from forbear.policy import Policy
 from forbear.read_modify_write import aupdate

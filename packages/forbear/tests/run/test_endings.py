@@ -16,8 +16,9 @@ from forbear.core.report import report
 from forbear.core.verdict import CONFLICT, PERMANENT
 from forbear.policy import Policy, retry
 from forbear.read_modify_write import update
-from forbear.run.endings import RAISE, TryAgain, Unsatisfied
+from forbear.run.endings import TryAgain, Unsatisfied
 from forbear.run.iterate import AsyncAttempts, Attempts
+from forbear.run.judges import RAISE
 from forbear.run.switch import disabled
 from forbear.services import rfc9110
 from forbear.testing import virtual_time

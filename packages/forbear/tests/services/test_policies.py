@@ -3,7 +3,7 @@
 import pytest
 
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.core.presets import PRESETS
 from forbear.services import cloud_storage, iam
 from forbear.services.policies import AmbiguousName, find_policy, policy_names

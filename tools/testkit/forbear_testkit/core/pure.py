@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from forbear.core.decide import Limits, Stop, decide
+from forbear.core.decide import Stop, decide
+from forbear.core.limits import Limits
 from forbear.core.verdict import TRANSIENT, Verdict
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from forbear.core.backoff import JITTERS, Constant, Exponential, Sequence
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.services import cloud_storage, iam, memorystore, redis, rfc9110

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import anyio
 
 from forbear.core.backoff import Constant
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.core.report import Report, report
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.policy import Policy

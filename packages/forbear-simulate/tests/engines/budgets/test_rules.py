@@ -8,7 +8,7 @@ import pytest
 from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
 from forbear.core.backoff import Constant, Exponential
 from forbear.core.budget import Ratio, Throttle, TokenBucket
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy
 from forbear_simulate.analysis.runs import Engine, simulate
 from forbear_simulate.engines.budgets.base import SteadyState

@@ -26,7 +26,7 @@ from forbear.cli.kit.output import (
     wrap,
 )
 from forbear.cli.kit.profiles import DEFAULT_PROFILE, find_named_policy
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.core.presets import PRESETS
 from forbear.core.record import Record, field_names
 

@@ -23,9 +23,9 @@ from forbear.grpc.call import field, to_raw
 from forbear.grpc.definitions import paths_of
 from forbear.grpc.vouch import RpcVouch
 from forbear.run.doubt import leave_in_doubt
+from forbear.run.harm import is_used
 from forbear.run.key_uses import AutomaticKey
 from forbear.run.keys import RepeatRefused, automatic_key
-from forbear.run.ledger import is_used
 from forbear.run.runtime import current_runtime
 from forbear.services.rpcs.google import find_rules
 

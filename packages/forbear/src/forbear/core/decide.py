@@ -4,133 +4,18 @@ from enum import Enum
 
 from forbear.core import check
 from forbear.core.check import INFINITY, LARGEST
-from forbear.core.record import UserRecord
+from forbear.core.limits import Limits
 from forbear.core.verdict import Kind, Verdict
 from forbear.text.duration import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from datetime import timedelta
-    from typing import Any
-
     from forbear.core.protocols import Backoff
-
-    Seconds = float | timedelta
 
 
 _TRANSIENT, _PERMANENT, _CONFLICT = Kind.TRANSIENT, Kind.PERMANENT, Kind.CONFLICT  # slow to look up before 3.12
 
 _LONGEST_WAIT = 100 * 365.25 * 86_400  # in seconds; no system can wait much longer
-
-
-DEFAULT_ATTEMPTS = 5
-DEFAULT_TIMEOUT = 60
-DEFAULT_MAX_RETRY_AFTER = 900
-"""The defaults of `Limits` and `forbear.retry` are this one (in seconds), `DEFAULT_ATTEMPTS` and `DEFAULT_TIMEOUT`.
-
-The profiles of services have limits of their own.
-"""
-
-
-class Default(Enum):
-    """The type of `DEFAULT`."""
-
-    DEFAULT = "the default"
-
-    def __repr__(self) -> str:
-        return "DEFAULT"
-
-
-DEFAULT = Default.DEFAULT
-"""The value of `attempts` and `timeout` for a limit that nobody chose."""
-
-
-class Limits(UserRecord):
-    """The limits of a run; the first one reached ends it.
-
-    `attempts` counts the first call: 5 is at most 4 retries. `timeout` is a number of seconds or a timedelta, from
-    before the first attempt. None means no limit. Without both, the limits are 5 attempts and 60 s. If you choose one
-    of them, it is the only one: `attempts=3` has no timeout, `timeout=300` any number of attempts. `attempts=None` and
-    `timeout=None` lift that default alone. No limit at all needs `unlimited=True`.
-
-    A wait that would end past the timeout is not begun, unless `clamp` shortens that wait, so that one final attempt
-    starts at the deadline. A wait that the server asks for is never shortened. It ends the run if it is longer than the
-    rest of the timeout, or, without a timeout, than `max_retry_after` seconds (default 900). Raises TypeError or
-    ValueError for other values.
-
-    >>> forbear.retry(OSError, attempts=3).limits
-    Limits(attempts=3)
-    """
-
-    __slots__ = ("attempts", "timeout", "clamp", "max_retry_after", "unlimited", "chosen")
-
-    attempts: int | None
-    timeout: float | None
-    clamp: bool
-    max_retry_after: float
-    unlimited: bool
-    chosen: tuple[bool, bool]
-    """True for `attempts`, and for `timeout`, if it was passed; else it is a default, or lifted by the other one."""
-
-    def __init__(
-        self,
-        attempts: int | Default | None = DEFAULT,
-        timeout: "Seconds | Default | None" = DEFAULT,
-        clamp: bool = False,
-        max_retry_after: "Seconds" = DEFAULT_MAX_RETRY_AFTER,
-        unlimited: bool = False,
-    ) -> None:
-        chosen = attempts is not DEFAULT, timeout is not DEFAULT
-        if attempts is DEFAULT:
-            attempts = DEFAULT_ATTEMPTS if timeout is None or timeout is DEFAULT else None
-            timeout = DEFAULT_TIMEOUT if timeout is DEFAULT else timeout
-        elif timeout is DEFAULT:
-            timeout = DEFAULT_TIMEOUT if attempts is None else None
-        if attempts is not None:
-            check.at_least("attempts", attempts, 1, what="a whole number or None (no limit)", whole=True)
-        timeout = check.in_seconds(timeout)
-        check.positive_seconds("timeout", timeout, none="no limit")
-        check.flag("clamp", clamp)
-        max_retry_after = check.in_seconds(max_retry_after)
-        check.seconds("max_retry_after", max_retry_after)
-        check.flag("unlimited", unlimited)
-        if attempts is None and timeout is None and not unlimited:
-            raise ValueError(
-                "`attempts` and `timeout` must not both be None, or a run may never end; "
-                "set one of them, or pass unlimited=True if that is what you want"
-            )
-        store = object.__setattr__
-        store(self, "attempts", attempts)
-        store(self, "timeout", timeout)
-        store(self, "clamp", clamp)
-        store(self, "max_retry_after", max_retry_after)
-        store(self, "unlimited", unlimited)
-        store(self, "chosen", chosen)
-
-    @classmethod
-    def _fields(cls) -> tuple[str, ...]:
-        return super()._fields()[:-1]  # without `chosen`, which follows from what was passed
-
-    def _arguments(self) -> "dict[str, Any]":
-        attempts, timeout = self.chosen
-        return {
-            "attempts": self.attempts if attempts else DEFAULT,
-            "timeout": self.timeout if timeout else DEFAULT,
-            "clamp": self.clamp,
-            "max_retry_after": self.max_retry_after,
-            "unlimited": self.unlimited,
-        }
-
-    @property
-    def _shown_attempts(self) -> str:
-        """The limit of attempts in words, which say so if nobody chose it."""
-        name = "limit" if self.chosen[0] else "default limit"
-        return f"{name} of {self.attempts} attempt{'' if self.attempts == 1 else 's'}"
-
-    @property
-    def _shown_timeout(self) -> str:
-        """The timeout in words, which say so if nobody chose it."""
-        return f"{'timeout' if self.chosen[1] else 'default timeout'} of {show(self.timeout or 0)}"
 
 
 class Reason(Enum):
@@ -225,7 +110,7 @@ def decide(
 
     attempts = limits.attempts
     if attempts is not None and attempt >= attempts:
-        return Stop(Reason.ATTEMPTS, f"{limits._shown_attempts} reached")
+        return Stop(Reason.ATTEMPTS, _explain_attempts(limits, attempts))
 
     timeout = limits.timeout
     left = INFINITY if timeout is None else timeout - elapsed
@@ -262,6 +147,17 @@ def _check_delay(delay: object, backoff: "Backoff") -> float:
     return float(delay)
 
 
+def _explain_attempts(limits: Limits, attempts: int) -> str:
+    """Return that the limit of attempts was reached, which says so if nobody chose it."""
+    name = "limit" if limits.chosen[0] else "default limit"
+    return f"{name} of {attempts} attempt{'' if attempts == 1 else 's'} reached"
+
+
+def _show_timeout(limits: Limits) -> str:
+    """Return the timeout in words, which say so if nobody chose it."""
+    return f"{'timeout' if limits.chosen[1] else 'default timeout'} of {show(limits.timeout or 0)}"
+
+
 def _explain_retry_after(retry_after: float, source: str | None, limits: Limits, elapsed: float) -> str:
     by = f" ({source})" if source else ""
     if retry_after == INFINITY:
@@ -269,10 +165,10 @@ def _explain_retry_after(retry_after: float, source: str | None, limits: Limits,
     wait = f"the server asked for a wait of {show(retry_after)}{by}"
     if limits.timeout is None:
         return f"{wait}, more than max_retry_after={show(limits.max_retry_after)}"
-    return f"{wait}, with {show(max(limits.timeout - elapsed, 0))} left of the {limits._shown_timeout}"
+    return f"{wait}, with {show(max(limits.timeout - elapsed, 0))} left of the {_show_timeout(limits)}"
 
 
 def _explain_timeout(delay: float, limits: Limits, left: float) -> str:
     if left <= 0:
-        return f"{limits._shown_timeout} reached"
-    return f"{limits._shown_timeout} would be passed by the next wait of {show(delay)}"
+        return f"{_show_timeout(limits)} reached"
+    return f"{_show_timeout(limits)} would be passed by the next wait of {show(delay)}"

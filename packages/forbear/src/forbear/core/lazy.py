@@ -1,4 +1,4 @@
-"""Lazy exports: a package that loads the module of a public name when the name is first used."""
+"""Lazy exports, of a package that loads the module of a name when the name is first used, and lazy classes."""
 
 from collections.abc import Callable, Mapping
 
@@ -43,3 +43,18 @@ def exports(
         return sorted({*vars(loaded[package]), *modules, *(calls or ())})
 
     return getattribute, names
+
+
+def late(names: "dict[str, object]", name: str, module: str) -> "Callable[..., object]":
+    """Return a function that stands for a class of a `module` which few programs need, in the namespace `names`.
+
+    The first call loads the module and puts the class into the function's place. Each call makes an object.
+    """
+
+    def make(*args: object) -> object:
+        from importlib import import_module
+
+        names[name] = loaded = getattr(import_module(module), name)
+        return loaded(*args)
+
+    return make

@@ -1,7 +1,7 @@
 """Presets: limits and waits for typical situations. What is transient and what is safe stays with the policy."""
 
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.core.record import Record
 
 TYPE_CHECKING = False

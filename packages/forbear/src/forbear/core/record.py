@@ -1,4 +1,9 @@
-"""`Record`: the base of the frozen value classes; importing dataclasses would cost more than all of forbear."""
+"""`Record`: the base of the frozen value classes; importing dataclasses would cost more than all of forbear.
+
+The numbers of reports and of entries in the ledger are here, too: each call reads the newest one.
+"""
+
+from itertools import count
 
 from forbear.core.check import refuse_unknown
 
@@ -6,6 +11,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, ClassVar, NoReturn, Self
+
+numbers = count(1)  # without a lock, which a forked child might find taken
+reports_made = [0]
+"""A list of one item, the number of this process's newest report, or entry of the ledger (0 before the first).
+
+While it does not change, no inner run has made a report, and no adapter an entry.
+"""
 
 
 class Record:

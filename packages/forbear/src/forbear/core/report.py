@@ -4,12 +4,10 @@ It has only text and numbers, so it keeps no frame or body alive and pickles wit
 what a support case needs.
 """
 
-from itertools import count
-
 from forbear.core.attempt import Attempt
 from forbear.core.chain import arguments_of, attributes_of, cause_of, context_of, read, walk
 from forbear.core.decide import Reason
-from forbear.core.record import Record
+from forbear.core.record import Record, numbers, reports_made
 from forbear.text.duration import show
 from forbear.text.redact import redact
 
@@ -28,13 +26,6 @@ PREFIX = "forbear: "
 """The beginning of every note."""
 _LONGEST_RESOURCE = 2048
 _MOST_CARRIERS = 1000
-
-numbers = count(1)  # without a lock, which a forked child might find taken
-reports_made = [0]
-"""A list of one item, the number of this process's newest report, or entry of the ledger (0 before the first).
-
-While it does not change, no inner run has made a report, and no adapter an entry.
-"""
 
 
 class Report(Record):

@@ -8,7 +8,8 @@ from typing import Any
 
 from forbear.core.attempt import Details, RequestIds
 from forbear.core.decide import Reason, Stop
-from forbear.core.report import Report, reports_made
+from forbear.core.record import reports_made
+from forbear.core.report import Report
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import Kind, Verdict
 from forbear.evidence.sent import MOST_BODY, Sent
@@ -16,11 +17,11 @@ from forbear.grpc import codes
 from forbear.http.request import Request
 from forbear.http.request_ids import is_resumable
 from forbear.policy import Policy
+from forbear.run.answers import Broken
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.failure import DetailedFailure
 from forbear.run.functions import check_takes, refuse_async
 from forbear.run.harm import watch
-from forbear.run.judges import Broken
 from forbear.run.ledger import Entry, enter
 from forbear.run.plan import OPTIONS
 from forbear.run.runtime import current_runtime

@@ -3,8 +3,8 @@
 from forbear.core.check import refuse_unknown
 from forbear.core.record import Record
 from forbear.policy import Policy
+from forbear.run.answers import TYPES
 from forbear.run.derive import KEYWORDS
-from forbear.run.judges import TYPES
 from forbear.run.plan import OPTIONS
 from forbear.services import rfc9110
 

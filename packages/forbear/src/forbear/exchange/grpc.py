@@ -29,10 +29,10 @@ from forbear.grpc import status as grpc_status
 from forbear.grpc.call import GrpcCall, RpcSubject, is_rpc_service, resource_of, to_raw
 from forbear.grpc.vouch import ANY_RPC, NO_RPC_VOUCH, RpcVouch, vouched
 from forbear.policy import Policy
+from forbear.run.answers import Broken
 from forbear.run.budget import HostBudgets
 from forbear.run.doubt import leave_same_unknown
-from forbear.run.judges import Broken
-from forbear.run.ledger import is_used
+from forbear.run.harm import is_used
 from forbear.run.vouching import is_vouched
 from forbear.services import errors, registry, rfc9110
 from forbear.services.at_least_once import option_for

@@ -12,7 +12,7 @@ from forbear.export.waits import Waits, difference, full_waits, mean_delays, mea
 from forbear.http.request import IDEMPOTENT, READS
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
-from forbear.run.endings import RAISE
+from forbear.run.judges import RAISE
 from forbear.services.errors import ErrorVerdicts
 from forbear.services.redis.errors import verdict_of_exception
 from forbear.text.duration import show

@@ -7,6 +7,7 @@ Each library has a module with its listener: `forbear.observe.logging`, `.opente
 import sys
 
 from forbear.run import listeners as _listeners
+from forbear.run.judges import check_notified
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def listen(*listeners: "Listener") -> None:
     'done'
     """
     for listener in listeners:
-        _listeners.check("a listener", listener)
+        check_notified("a listener", listener)
     _listeners.set_process_listeners(lambda: listeners)
 
 
@@ -57,7 +58,7 @@ def all_of(*listeners: "Listener") -> "Listener":
     (['Failed', 'Scheduled', 'Recovered'], 3)
     """
     for listener in listeners:
-        _listeners.check("a listener", listener)
+        check_notified("a listener", listener)
 
     def notify_all(event: "Event") -> None:
         _listeners.notify(listeners, event)
@@ -83,3 +84,6 @@ def default_listeners() -> "tuple[Listener, ...]":
 
         _default[0] = logger, (listeners := (DEFAULT,))
     return listeners
+
+
+_listeners.set_process_listeners(default_listeners)  # until the application says otherwise, by `listen`

@@ -2,8 +2,7 @@
 
 from forbear.core import check
 from forbear.core.check import refuse_unknown
-from forbear.core.decide import Limits
-from forbear.run.judges import AnyOf
+from forbear.core.limits import Limits
 from forbear.run.plan import DEFAULT_BACKOFF, OPTIONS, RetryPlan
 
 TYPE_CHECKING = False
@@ -12,8 +11,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any, Self, Unpack
 
-    from forbear.core.decide import Default
     from forbear.core.events import Event
+    from forbear.core.limits import Default
     from forbear.core.protocols import Answer, Backoff, On
     from forbear.run.budget import Budget
     from forbear.run.plan import NamedOptions, SharedOptions
@@ -59,6 +58,8 @@ class Derivable(RetryPlan):
 
     def __repr__(self) -> str:
         """Return the call of `forbear.retry` that makes the policy, without the arguments that have their defaults."""
+        from forbear.run.answers import AnyOf  # `import forbear` does not load it
+
         on: Any = self.on
         listed: list[Any] = [on]
         if isinstance(on, AnyOf):

@@ -29,6 +29,13 @@ half of a call that succeeds.
 """
 
 
+is_used = [False]
+"""A list of one item: true once a function, a block or a cycle runs under a policy.
+
+Before, nobody could ask for the entries of the ledger (`run/ledger.py`), and adapters make none.
+"""
+
+
 def watch() -> None:
     """Let async runs open logs from now on."""
     is_watched[0] = True

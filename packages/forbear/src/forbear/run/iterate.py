@@ -2,9 +2,9 @@
 
 import sys
 
-from forbear.run.endings import RAISE
-from forbear.run.harm import HarmLog
-from forbear.run.ledger import gives_up_late, is_used
+from forbear.run.harm import HarmLog, is_used
+from forbear.run.judges import RAISE
+from forbear.run.ledger import gives_up_late
 from forbear.run.open_runs import blocks
 from forbear.run.runtime import AttemptTimeout, current_runtime
 from forbear.run.scope import find_opener

@@ -1,14 +1,13 @@
 """The slot for a judge of errors, which says what an error of a function shows of the request that failed.
 
-The loops lie below the services and name none. `forbear` sets `slot[0]` to a function that loads the judge at the first
-failure.
+The loops lie below the services and name none. `forbear` fills the slot at the first failure of a function.
 """
 
 import os
 import sys
 
 from forbear.core.chain import context_of, traceback_of
-from forbear.run.judges import CHOICES
+from forbear.run.judges import CHOICES, load_judge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,8 +78,12 @@ class RunContext:
 
 slot: "list[Judge | None]" = [None]
 
-declined: "list[Callable[[Exception, RetryPlan, str], None] | None]" = [None]
-"""The slot for a function that is called with each error which a policy declined at the first attempt, and its run."""
+
+def fill() -> "Judge | None":
+    """Load the judge into the slot, and return it."""
+    slot[0] = load_judge[0]()
+    return slot[0]
+
 
 UNKNOWN = (
     'nothing shows what the attempt sent, and the policy has unknown="stop"; '
@@ -115,7 +118,7 @@ def unsafe_by_evidence(
     With `enforce="warn"` nothing does, but the listeners are notified. `read` returns what adapters have read in the
     attempt. It is called after a failure, within the loop that called the function: the stack is that of the call.
     """
-    judge, evidence = slot[0], None
+    judge, evidence = slot[0] or fill(), None
     if judge is not None and not judge.is_bare(error):
         handled = None
         if context_of(error) is not None and call[0] is not None:

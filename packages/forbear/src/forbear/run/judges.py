@@ -1,9 +1,10 @@
-"""Check what users pass to judge outcomes, and turn the answers of `on` and `on_result` into verdicts."""
+"""Check what users pass to a policy: its judges of errors and values, its listeners, and what they vouch for.
 
-from forbear.core.check import in_seconds
+The slots are here, too: lists of one function each by which the layers below the services call them. `forbear` fills
+them; each function loads what it needs when it is first called.
+"""
+
 from forbear.core.record import Record
-from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.run import listeners
 from forbear.run.functions import check_takes, refuse_async
 
 TYPE_CHECKING = False
@@ -11,8 +12,35 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-TYPES = (type, tuple)  # a constant: the union `type | tuple` would be built again for each error
+load_judge: "list[Callable[[], Any]]" = [lambda: None]
+"""Returns the judge of errors of functions, a `Judge` of `run/judge_slot.py`, None for none."""
+
+declined: "list[Callable[[Exception, Any, str], None] | None]" = [None]
+"""Is called with each error which a policy declined at the first attempt, the policy and the name of the run."""
+
+listeners: "list[Callable[[], tuple[Callable[[Any], object], ...]]]" = [tuple]
+"""Returns the process's listeners; each run calls it at its first failure."""
+
+name_checks: "list[Callable[[str], None]]" = []
+"""The checks of names in `safe`, of those who know the services: each raises ValueError for a name that is none."""
+
 JUDGE = "judge by the error or the value alone"
+
+
+class _Raise(Record):
+    """The type of `RAISE`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "RAISE"
+
+    def __reduce__(self) -> str:  # type: ignore[override] # the name of the global: it stays the same object
+        return "RAISE"
+
+
+RAISE = _Raise()
+"""The default of `on_give_up`: raise the last error, or return the last value. None would be a value."""
 
 
 def types_of(types: "Any", on: "Any") -> "Any":
@@ -45,38 +73,6 @@ def types_of(types: "Any", on: "Any") -> "Any":
     return types[0] if len(types) == 1 else types
 
 
-class AnyOf(Record):
-    """The judge for an `on` of types and functions together: the first function that asks for a retry decides.
-
-    Without one, an error of the types is TRANSIENT. For any other error a CONFLICT counts before PERMANENT.
-    """
-
-    __slots__ = ("types", "judges")
-
-    types: tuple[type[Exception], ...]
-    judges: "tuple[Callable[[Exception], Any], ...]"
-
-    def __init__(self, types: tuple[type[Exception], ...], judges: "tuple[Callable[[Exception], Any], ...]") -> None:
-        self._set(types=types, judges=judges)
-
-    def __call__(self, error: Exception) -> Verdict:
-        """Return the verdict on an error."""
-        verdicts: list[Verdict] = []
-        for judge in self.judges:
-            verdict = verdict_of("on", judge(error))
-            if verdict:
-                return verdict
-            verdicts.append(verdict)
-        if isinstance(error, self.types):
-            return TRANSIENT
-        return next((verdict for verdict in verdicts if verdict.kind is Kind.CONFLICT), PERMANENT)
-
-    @property
-    def is_of_service(self) -> bool:
-        """True if a judge is that of a service, which does not see what a function sends."""
-        return any(getattr(judge, "is_of_service", False) for judge in self.judges)
-
-
 def make_judge(on: "Any") -> "Any":
     """Return `on` in the form that a policy keeps: a type, a tuple of types, or a function.
 
@@ -93,7 +89,11 @@ def make_judge(on: "Any") -> "Any":
         _check_part(part)
     types = tuple(part for part in listed if isinstance(part, type))
     judges = tuple(part for part in listed if not isinstance(part, type))
-    return AnyOf(types, judges) if judges else types
+    if not judges:
+        return types
+    from forbear.run.answers import AnyOf  # few policies have both
+
+    return AnyOf(types, judges)
 
 
 def _check_part(on: "Any") -> None:
@@ -183,12 +183,20 @@ def check_on_result(name: str, value: "Any") -> "Any":
     return check_callable(name, value, argument="value")
 
 
+def check_notified(parameter: str, listener: object) -> None:
+    """Raise TypeError for a listener that is not callable or is async; `parameter` names it in the text."""
+    if not callable(listener):
+        raise TypeError(f"{parameter} must be callable with one event, got {listener!r}")
+    refuse_async(parameter, listener, "use a plain function that passes the event on, such as to a queue or a new task")
+    check_takes(parameter, listener, "event")
+
+
 def check_listener(parameter: str, listener: "Any") -> "Any":
     """Return `listener`; raise TypeError if it is neither None nor a sync callable with one event."""
     if listener is not None:
         if not callable(listener):
             raise TypeError(f"`{parameter}` must be callable or None, got {listener!r}")
-        listeners.check(f"`{parameter}`", listener)
+        check_notified(f"`{parameter}`", listener)
     return listener
 
 
@@ -204,9 +212,6 @@ def check_choice(name: str, value: "Any") -> "Any":
         raise ValueError(f"`{name}` must be {shown}, or None (the process's own), got {value!r}")
     return value
 
-
-name_checks: "list[Callable[[str], None]]" = []
-"""The checks of names in `safe`, of those who know the services: each raises ValueError for a name that is none."""
 
 _VOUCHES = 'patterns such as "POST https://api.example.com/search", or names of commands, RPCs and operations'
 """The values of `safe`, as errors name them."""
@@ -242,66 +247,3 @@ def check_known_apis(name: str, value: "Any") -> "Any":
     from forbear.http.api import check_apis  # only for those who know one
 
     return check_apis(value)
-
-
-class Broken(Verdict):
-    """The verdict where a function of the policy raised `error` while it judged a failure: the run ends.
-
-    `kind` is PERMANENT, or NOT_EXECUTED if the client proves that.
-    """
-
-    __slots__ = ("error",)
-
-    error: Exception
-
-    def __init__(self, error: Exception, kind: Kind = Kind.PERMANENT, **fields: "Any") -> None:
-        super().__init__(kind, **fields)
-        self._set(error=error)
-
-
-def ask(judge: "Callable[[Exception], Any]", error: Exception) -> Verdict:
-    """Return the verdict of `judge`, an `on`, on `error`; it is Broken if the judge raises, or gives no answer."""
-    try:
-        return verdict_of("on", judge(error))
-    except Exception as broken:
-        return Broken(broken)
-
-
-def read_stop(answer: object) -> str | None:
-    """Return why the run stops, by the `answer` of a policy's `stop`: True or a reason; None if it goes on.
-
-    Raises TypeError for any other answer than True, False, None and a string.
-    """
-    if answer is True:
-        return "`stop` returned True"
-    if answer is None or answer is False or isinstance(answer, str):
-        return answer or None
-    raise TypeError(f"`stop` must return True, False, None or the reason as a string, got {answer!r}")
-
-
-def set_delay(verdict: Verdict, delay: object) -> Verdict:
-    """Return `verdict` with the exact `delay` that the policy's `delay` returned; TypeError for what is no time."""
-    seconds = in_seconds(delay)
-    if seconds is None:
-        return verdict
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
-        raise TypeError(f"`delay` must return a number of seconds, a timedelta or None, got {delay!r}")
-    return verdict.replace(delay=seconds)
-
-
-def verdict_of(parameter: str, answer: "Any") -> Verdict:
-    """Return the verdict that stands for `answer`, the value returned by an `on` or `on_result`.
-
-    True is TRANSIENT, False PERMANENT, a number or timedelta TRANSIENT with that delay, and a Verdict itself. Any other
-    value raises TypeError, which names the `parameter`.
-    """
-    if answer is True:
-        return TRANSIENT
-    if answer is False:
-        return PERMANENT
-    if isinstance(answer, Verdict):
-        return answer
-    answer = in_seconds(answer)
-    if isinstance(answer, float | int):
-        return Verdict(Kind.TRANSIENT, delay=answer)
-    raise TypeError(f"`{parameter}` must return a bool, a number of seconds or a Verdict, got {answer!r}")

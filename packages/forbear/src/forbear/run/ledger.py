@@ -16,7 +16,7 @@ import sys
 from _thread import get_ident
 
 from forbear.core.decide import Reason, Stop
-from forbear.core.report import numbers, reports_made
+from forbear.core.record import numbers, reports_made
 from forbear.core.verdict import TRANSIENT
 from forbear.run.failure import Failure
 from forbear.run.harm import _innermost, open_logs
@@ -52,9 +52,6 @@ _MOST_THREADS = 10_000
 _FEW_THREADS = 64
 _swept = [_FEW_THREADS]  # the number of threads at which the ended ones are dropped next
 _IS_OF_THREADS = get_ident.__module__ == "_thread"  # not where gevent has replaced it: then a greenlet has a number
-
-is_used = [False]
-"""A list of one item: true once a function, a block or a cycle runs under a policy. Before, nobody could ask."""
 
 
 class Entry:

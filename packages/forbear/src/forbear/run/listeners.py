@@ -4,7 +4,8 @@ from collections.abc import Callable, Coroutine
 from contextvars import ContextVar, Token
 
 from forbear.core.report import text_of
-from forbear.run.functions import check_takes, name_of, refuse_async
+from forbear.run import judges
+from forbear.run.functions import name_of
 from forbear.text.redact import redact
 
 TYPE_CHECKING = False
@@ -17,13 +18,7 @@ if TYPE_CHECKING:
     Listener = Callable[[Event], object]
 
 
-def _provide_none() -> "tuple[Listener, ...]":
-    return ()
-
-
 _muted: ContextVar[bool] = ContextVar("forbear_muted", default=False)
-
-_process: "list[Callable[[], tuple[Listener, ...]]]" = [_provide_none]
 
 
 def set_process_listeners(provide: "Callable[[], tuple[Listener, ...]]") -> None:
@@ -31,7 +26,7 @@ def set_process_listeners(provide: "Callable[[], tuple[Listener, ...]]") -> None
 
     Each run calls `provide` at its first failure.
     """
-    _process[0] = provide
+    judges.listeners[0] = provide
 
 
 class muted:  # noqa: N801 - used like a function
@@ -58,16 +53,8 @@ def collect(own: "Listener | None") -> "tuple[Listener, ...]":
 
     Within `muted`, those of the process are left out.
     """
-    others = () if _muted.get() else _process[0]()
+    others = () if _muted.get() else judges.listeners[0]()
     return others if own is None else (own, *others)
-
-
-def check(parameter: str, listener: object) -> None:
-    """Raise TypeError for a listener that is not callable or is async; `parameter` names it in the text."""
-    if not callable(listener):
-        raise TypeError(f"{parameter} must be callable with one event, got {listener!r}")
-    refuse_async(parameter, listener, "use a plain function that passes the event on, such as to a queue or a new task")
-    check_takes(parameter, listener, "event")
 
 
 _active: "ContextVar[tuple[Callable[[Any], object], ...]]" = ContextVar("forbear_active_listeners", default=())

@@ -1,19 +1,18 @@
 """The sync and async loops: call the function, get the seconds to wait from the run, sleep, call again.
 
 `call` and `acall` make one run. `wrap` and `awrap` return a decorated function, whose first attempt needs no `Run`,
-unless the plan has a budget, `on_result`, `on_success`, `key` or an attempt timeout. `run/open_runs.py` finds the runs
-in the frames of this module, by the variables `run` and `started`.
+unless the plan has a budget, `on_result`, `on_success`, `key` or an attempt timeout. So the modules of a run are loaded
+at the first failure. `run/open_runs.py` finds the runs in the frames of this module, by the variables `run` and
+`started`.
 """
 
-from forbear.core.report import reports_made
-from forbear.run.budget import refuse_per_host
-from forbear.run.endings import refuse_last, replacement, replaces
+import os
+from sys import exception
+
+from forbear.core.record import reports_made
 from forbear.run.functions import awaitable_error, copy_metadata, refuse_coroutine
-from forbear.run.harm import HarmLog, is_watched, watch
-from forbear.run.ledger import gives_up_late, is_used
+from forbear.run.harm import HarmLog, is_used, is_watched, watch
 from forbear.run.runtime import current, current_runtime
-from forbear.run.spending import gate
-from forbear.run.state import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +20,50 @@ if TYPE_CHECKING:
     from typing import Any
 
     from forbear.run.plan import RetryPlan
+    from forbear.run.state import Run
+
+    Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+else:
+
+    def Run(plan, operation, runtime, started, reports=None, **options):  # noqa: N802
+        """Load the modules of a run, and make one; from then on the name is that of the class.
+
+        They cannot be loaded while the interpreter ends, in a signal handler that interrupts their loading, or without
+        a free file descriptor. After a first attempt, before which `reports` were made, its error is raised then.
+        """
+        error = exception()
+        try:
+            make = _load()
+        except Exception as failure:
+            if reports is None:
+                raise
+            error.add_note(f"forbear: not retried, because its modules cannot be loaded: {failure}")
+        else:
+            return make(plan, operation, runtime, started, reports, **options)
+        try:
+            raise error
+        finally:
+            del error  # otherwise the error's traceback would refer to the error itself
+
+
+def _load() -> "type[Run]":
+    from forbear.run import state
+
+    globals()["Run"] = state.Run
+    return state.Run
+
+
+def _load_for_fork() -> None:
+    """Load the modules of a run before a fork: the child shares them, and finds none half loaded by another thread."""
+    if is_used[0]:
+        try:
+            _load()
+        except Exception:  # the next failure says why
+            return
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_load_for_fork)
 
 
 def call(
@@ -39,7 +82,7 @@ def call(
     if run.spending is None:
         return _repeat(run, (function, args, kwargs))
     try:
-        return _repeat(run, (gate(run, function), args, kwargs))
+        return _repeat(run, (run.gate(function), args, kwargs))
     finally:  # a judge or a listener may raise, too; its error may be kept, and keeps the run
         run.end()
 
@@ -65,7 +108,7 @@ async def acall(
     last: Exception | None = None  # for an attempt whose tasks may still send something
     try:
         if run.spending is not None:
-            function = gate(run, function)
+            function = run.gate(function)
         while True:
             try:
                 limit = None if plan.attempt_timeout is None else run.attempt_limit()
@@ -81,7 +124,7 @@ async def acall(
                 last = None if log is None else error
                 grant = run.failed(error, (function, args, kwargs))
                 if grant is None or not await grant.aask():
-                    if not replaces(run, error):
+                    if not run.replaces(error):
                         raise
                     return await _areplace(run, error)
             else:
@@ -89,8 +132,8 @@ async def acall(
                 if grant is None or not await grant.aask():
                     return await _alast(run, value) if run.refused else value
             await grant.asleep()
-            if last is not None and gives_up_late(run, last, (function, args, kwargs), log):
-                if not replaces(run, last):
+            if last is not None and _gives_up_late(run, last, (function, args, kwargs), log):
+                if not run.replaces(last):
                     raise last
                 return await _areplace(run, last)
     finally:  # after a cancellation, too
@@ -110,7 +153,6 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
     if plan.repeatable is False:
         watch()
     if plan.budget is not None or plan.checks_values or plan.on_success is not None or plan.key is not None:
-        refuse_per_host(plan.budget)
 
         def call_in_run(*args: "Any", **kwargs: "Any") -> "Any":
             return call(plan, operation, function, args, kwargs)
@@ -129,7 +171,7 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
             call = function, args, kwargs
             grant = run.failed(error, call)
             if grant is None or (grant.is_open and not grant.ask()):
-                if not replaces(run, error):
+                if not run.replaces(error):
                     raise
                 return _replace(run, error)
         else:  # nearly every call ends here, without a `Run`
@@ -155,7 +197,6 @@ def awrap(
         watch()
     eager = (plan.budget, plan.on_result, plan.attempt_timeout, plan.on_success, plan.key)
     if any(option is not None for option in eager):
-        refuse_per_host(plan.budget)
 
         async def call_in_run(*args: "Any", **kwargs: "Any") -> "Any":
             return await acall(plan, operation, function, args, kwargs)
@@ -179,7 +220,7 @@ def awrap(
                             log.run = run
                     grant = run.failed(error, (function, args, kwargs))
                     if grant is None:
-                        if not replaces(run, error):
+                        if not run.replaces(error):
                             raise
                         return await _areplace(run, error)
                 else:
@@ -187,8 +228,8 @@ def awrap(
                         run.succeeded()
                     return value
                 await grant.asleep()
-                if last is not None and gives_up_late(run, last, (function, args, kwargs), log):
-                    if not replaces(run, last):
+                if last is not None and _gives_up_late(run, last, (function, args, kwargs), log):
+                    if not run.replaces(last):
                         raise last
                     return await _areplace(run, last)
         finally:  # after a cancellation, too
@@ -199,14 +240,14 @@ def awrap(
     return copy_metadata(retried, function)
 
 
-def _declare(run: Run, key: object) -> None:
+def _declare(run: "Run", key: object) -> None:
     """Note the value of the policy's `key` as one that is the same in all attempts."""
     from forbear.run.keys import declare  # only for those who have one
 
     declare(run, key)
 
 
-def _repeat(run: Run, call: "tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]") -> "Any":
+def _repeat(run: "Run", call: "Call") -> "Any":
     """Call a function with its arguments, and sleep between the calls, until the run ends.
 
     Returns the value, or the last one if `on_result` refused it; raises the last error, or TypeError for a coroutine.
@@ -218,7 +259,7 @@ def _repeat(run: Run, call: "tuple[Callable[..., Any], tuple[Any, ...], dict[str
         except Exception as error:
             grant = run.failed(error, call)
             if grant is None or (grant.is_open and not grant.ask()):
-                if not replaces(run, error):
+                if not run.replaces(error):
                     raise
                 return _replace(run, error)
         else:
@@ -229,28 +270,36 @@ def _repeat(run: Run, call: "tuple[Callable[..., Any], tuple[Any, ...], dict[str
         grant.sleep()
 
 
-def _replace(run: Run, error: Exception) -> "Any":
-    """Return the value that `on_give_up` has for `error`; TypeError for a coroutine."""
-    value = replacement(run.plan.on_give_up, error)
+def _gives_up_late(run: "Run", error: Exception, call: "Call", log: "HarmLog | None") -> bool:
+    from forbear.run.ledger import gives_up_late  # only a failure needs it
+
+    return gives_up_late(run, error, call, log)
+
+
+def _replace(run: "Run", error: Exception) -> "Any":
+    """Return the value that `on_give_up` has for `error`, or that it returns for it; TypeError for a coroutine."""
+    replacement: Any = run.plan.on_give_up
+    value = replacement(error) if callable(replacement) else replacement
     refuse_coroutine(value, "`on_give_up`")
     return value
 
 
-async def _areplace(run: Run, error: Exception) -> "Any":
-    """Return the value that `on_give_up` has for `error`, awaited if it is awaitable."""
-    value = replacement(run.plan.on_give_up, error)
-    if callable(run.plan.on_give_up) and hasattr(type(value), "__await__"):  # pyright: ignore[reportUnknownArgumentType]
-        value = await value
-    return value
+async def _areplace(run: "Run", error: Exception) -> "Any":
+    """Return the value that `on_give_up` has for `error`, or that it returns for it, awaited if it is awaitable."""
+    replacement: Any = run.plan.on_give_up
+    if not callable(replacement):
+        return replacement
+    value: Any = replacement(error)
+    return await value if hasattr(type(value), "__await__") else value  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _last(run: Run, value: object) -> "Any":
+def _last(run: "Run", value: object) -> "Any":
     """Return the last value, which `on_result` refused, or what replaces it; raise Unsatisfied if the plan does."""
-    error = refuse_last(run, value)
+    error = run.refuse_last(value)
     return value if error is None else _replace(run, error)
 
 
-async def _alast(run: Run, value: object) -> "Any":
+async def _alast(run: "Run", value: object) -> "Any":
     """Return the last value, which `on_result` refused, as `_last` does."""
-    error = refuse_last(run, value)
+    error = run.refuse_last(value)
     return value if error is None else await _areplace(run, error)

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 
 from forbear.core.chain import cause_of, context_of, traceback_of
 from forbear.core.decide import Reason
+from forbear.core.record import reports_made
 from forbear.core.report import (
     PREFIX,
     Report,
@@ -20,7 +21,6 @@ from forbear.core.report import (
     carry,
     find_carried,
     report_on,
-    reports_made,
 )
 from forbear.run.harm import harms, remember
 from forbear.run.listeners import is_notified

@@ -5,16 +5,11 @@ from operator import attrgetter, call
 
 from forbear.core import check
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.core.record import Record, UserRecord
-from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.run.budget import Budget
-from forbear.run.endings import RAISE, TryAgain
 from forbear.run.functions import check_takes
 from forbear.run.judges import (
-    TYPES,
-    Broken,
-    ask,
+    RAISE,
     check_choice,
     check_known_apis,
     check_listener,
@@ -24,7 +19,6 @@ from forbear.run.judges import (
     make_check,
     make_judge,
     refuse_foreign,
-    verdict_of,
 )
 
 TYPE_CHECKING = False
@@ -36,8 +30,10 @@ if TYPE_CHECKING:
 
     from forbear.core.events import Event, Failed, Succeeded
     from forbear.core.protocols import Answer, Backoff, On
+    from forbear.core.verdict import Verdict
     from forbear.http.api import Api
     from forbear.http.request import HttpService
+    from forbear.run.budget import Budget
 
     Seconds = float | timedelta
 
@@ -114,8 +110,11 @@ def _check_attempt_timeout(name: str, value: "Any") -> "Any":
 
 
 def _check_budget(name: str, value: "Any") -> "Any":
-    if value is not None and not isinstance(value, Budget):
-        raise TypeError(f"`{name}` must be a forbear.budgets.Budget or None, got {value!r}")
+    if value is not None:
+        from forbear.run.budget import Budget  # few policies have one
+
+        if not isinstance(value, Budget):
+            raise TypeError(f"`{name}` must be a forbear.budgets.Budget or None, got {value!r}")
     return value
 
 
@@ -190,7 +189,7 @@ class RetryPlan(Record):
     attempt_timeout: float | None
     on_result: "Callable[[Any], Answer] | None"
     on_event: "Callable[[Event], object] | None"
-    budget: Budget | None
+    budget: "Budget | None"
     repeatable: bool | None
     retry_exhausted: bool
     name: str | None
@@ -253,45 +252,28 @@ class RetryPlan(Record):
         """True if the policy judges returned values, because it has an `on_result`."""
         return self.on_result is not None
 
-    def verdict_of_error(self, error: Exception) -> Verdict:
+    def verdict_of_error(self, error: Exception) -> "Verdict":
         """Return the verdict on an error, by `on`: TRANSIENT for an instance of its types, PERMANENT for any other.
 
         If `on` is a callable, its answer counts: True is TRANSIENT, False PERMANENT, a number TRANSIENT with that
-        delay, and a Verdict itself. For any other answer, and if the callable raises, the verdict is `judges.Broken`.
+        delay, and a Verdict itself. For any other answer, and if the callable raises, the verdict is `answers.Broken`.
         """
-        if isinstance(error, TryAgain):
-            return error.verdict
-        return (self.rule_of(error) if self.others else self).judge(error)
+        from forbear.run.answers import verdict_of_error  # few calls fail
 
-    def judge(self, error: Exception) -> Verdict:
-        """Return the verdict of `on` alone, without the `others`, on an error that is no TryAgain."""
-        on: Any = self.on
-        if isinstance(on, TYPES):
-            return TRANSIENT if isinstance(error, on) else PERMANENT
-        return ask(on, error)
+        return verdict_of_error(self, error)
 
-    def rule_of(self, error: Exception) -> "Self":
-        """Return the policy whose limits count for `error`: the first that retries it, of this one and the `others`.
-
-        It is this one for an error that none retries.
-        """
-        return next((plan for plan in (self, *self.others) if plan._retries(error)), self)
-
-    def _retries(self, error: Exception) -> bool:
-        verdict = self.judge(error)
-        return verdict.kind is not Kind.PERMANENT or isinstance(verdict, Broken)
-
-    def verdict_of_value(self, value: object) -> Verdict | None:
+    def verdict_of_value(self, value: object) -> "Verdict | None":
         """Return the verdict on a returned value, by `on_result`; None for a value that is accepted.
 
         A value is accepted if there is no `on_result`, or it returns False or a permanent verdict.
         """
         if self.on_result is None:
             return None
-        verdict = verdict_of("on_result", self.on_result(value))
-        return None if verdict.kind is Kind.PERMANENT else verdict
+        from forbear.run.answers import verdict_of_value
 
-    def verdict_of_failed_value(self, value: object) -> Verdict | None:
+        return verdict_of_value(self.on_result, value)
+
+    def verdict_of_failed_value(self, value: object) -> "Verdict | None":
         """Return the verdict of `on_result` on a value that is a failure already, such as a response 503.
 
         None if there is no `on_result`, if it returns False, and if it raises or returns no answer: it may be written
@@ -299,6 +281,8 @@ class RetryPlan(Record):
         """
         if self.on_result is None:
             return None
+        from forbear.run.answers import verdict_of
+
         try:
             answer = self.on_result(value)
             return None if answer is False else verdict_of("on_result", answer)

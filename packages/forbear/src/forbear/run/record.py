@@ -9,15 +9,17 @@ from functools import partial
 from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason, Stop
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, WouldStop
-from forbear.core.report import Report, attach, reports_made
+from forbear.core.record import reports_made
+from forbear.core.report import Report, attach
 from forbear.core.verdict import Kind
 from forbear.run import listeners
+from forbear.run.endings import Unsatisfied, refusal_of
 from forbear.run.functions import warn_of_blocking
 from forbear.run.grant import Grant
-from forbear.run.judge_slot import declined
-from forbear.run.nesting import RunOrigin, record_report
+from forbear.run.judges import RAISE, declined
+from forbear.run.nesting import RunOrigin, harm_within, is_ended_within, record_report
 from forbear.run.runtime import is_in_event_loop
-from forbear.run.switch import ever_stopping
+from forbear.run.switch import ever_off, ever_stopping, is_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,6 +88,39 @@ class RunRecord(Grant):
         last = self.failures[-1]
         elapsed = last.elapsed if isinstance(last, Attempt) else last[3]
         return self.started + elapsed + (self.previous or 0.0) - 1e-6
+
+    def replaces(self, outcome: object) -> bool:
+        """Return whether `on_give_up` replaces the `outcome`, an error or a refused value, after which the run ended.
+
+        It does where a limit, the budget, doubt or the caller ended the run, or an inner run whose end counts here. It
+        does not for a permanent error or a conflict, nor while retries are off.
+        """
+        if self.plan.on_give_up is RAISE:
+            return False
+        if self.report is not None:
+            return self.report.reason not in (Reason.PERMANENT, Reason.CONFLICT)
+        inner = reports_made[0] != self.reports and not self.plan.retry_exhausted and not (ever_off[0] and is_off())
+        return inner and is_ended_within(outcome, self)
+
+    def refuse_last(self, value: object) -> Unsatisfied | None:
+        """Raise the error for the last `value`, which `on_result` refused, or return it if `on_give_up` replaces it.
+
+        It has the run's report, if there is one. Return None to return the value itself: without `raise_unsatisfied`
+        and `on_give_up`, and while retries are off.
+        """
+        replaced = self.plan.on_give_up is not RAISE
+        if not (self.plan.raise_unsatisfied or replaced) or (ever_off[0] and is_off()):
+            return None
+        error = Unsatisfied(value, refusal_of(value)[1])
+        report = self.report or harm_within(self)
+        if report is not None:
+            attach(error, report)
+        if replaced:
+            return error
+        try:
+            raise error
+        finally:
+            del error  # otherwise the error's traceback would refer to the error itself
 
     def schedule(self, failure: "Failure", delay: float) -> Grant:
         """Count the failed attempt, notify the listeners of it and of the retry, and return the grant.

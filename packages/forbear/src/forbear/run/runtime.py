@@ -9,7 +9,6 @@ from contextvars import ContextVar, Token
 from functools import cached_property
 
 from forbear.core import check
-from forbear.text.duration import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +48,8 @@ class AttemptTimeout(TimeoutError):
 
 def expired(seconds: float) -> AttemptTimeout:
     """Return the AttemptTimeout of an attempt that took longer than `seconds`."""
+    from forbear.text.duration import show  # `import forbear` does not load it
+
     return AttemptTimeout(f"the attempt was cut short after {show(seconds)}")
 
 

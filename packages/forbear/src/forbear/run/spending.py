@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
         spending: "Spending | None"
 
+        def refuse(self, error: Exception) -> None: ...
+        def succeeded(self) -> None: ...
+
 
 REFUSED = "the retry budget refused the first attempt"
 
@@ -120,16 +123,8 @@ class Spending:
         self.end()
 
 
-def gate(run: "SpendingRun", function: "Callable[..., Any]") -> "Callable[..., Any]":
-    """Return `function` if the budget of `run` admits the first attempt, else a function that raises Throttled.
-
-    While retries are off, nothing is refused or counted.
-    """
-    return function if run.spending is None or run.spending.admits(run.runtime) else _throttled
-
-
 def begin(run: "SpendingRun") -> None:
-    """Raise Throttled, with a report, if the budget of `run` does not admit the first attempt: `gate` for blocks."""
+    """Raise Throttled, with a report, if the budget of `run` does not admit the first attempt."""
     if run.spending is not None:
         admit(run.spending, run.runtime, lambda: run)
 
@@ -148,7 +143,7 @@ def admit(spending: Spending, runtime: "Runtime", run: "Callable[[], SpendingRun
         raise
 
 
-def succeeded(run: "RunState | None", plan: "RetryPlan", spending: Spending | None = None) -> None:
+def succeeded(run: "SpendingRun | None", plan: "RetryPlan", spending: Spending | None = None) -> None:
     """Count a success in the budget, and notify the listeners if it took more than one attempt.
 
     `run` is None if no attempt had failed: then only `spending` counts it, or without one the budget of `plan`, if any.

@@ -4,25 +4,26 @@ from forbear.core.attempt import Attempt
 from forbear.core.chain import cause_of, context_of
 from forbear.core.decide import Reason, Stop, Wait, decide
 from forbear.core.events import Succeeded
-from forbear.core.report import reports_made
+from forbear.core.record import reports_made
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind
 from forbear.run import listeners
+from forbear.run.answers import Broken, judge, read_stop, rule_of, set_delay, verdict_of_error, verdict_of_value
 from forbear.run.doubt import UNSAFE_CALL, leave_call_in_doubt
 from forbear.run.endings import TryAgain, refusal_of
 from forbear.run.failure import DetailedFailure, Failure
 from forbear.run.grant import Grant
 from forbear.run.judge_slot import unsafe_by_evidence
-from forbear.run.judges import Broken, read_stop, set_delay
 from forbear.run.ledger import reads_in, why_not_again
 from forbear.run.nesting import harm_within, inherit, is_ended_within
 from forbear.run.open_runs import expiry, run_keys
 from forbear.run.record import RunRecord
 from forbear.run.runtime import AttemptTimeout, Runtime
-from forbear.run.spending import REFUSED, Spending
+from forbear.run.spending import REFUSED, Spending, _throttled
 from forbear.run.switch import ever_off, ever_stopping, is_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from forbear.core.report import Report
@@ -96,11 +97,11 @@ class Run(RunRecord):
             return None
         if reports_made[0] != self.reports or context_of(error) is not None or cause_of(error) is not None:
             inherit(error, self)
-        rule: RetryPlan = plan.rule_of(error) if plan.others else plan
+        rule: RetryPlan = rule_of(plan, error) if plan.others else plan
         if isinstance(error, _OWN):
-            verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
+            verdict = TRANSIENT if type(error) is AttemptTimeout else verdict_of_error(plan, error)
         else:
-            verdict = rule.judge(error)
+            verdict = judge(rule, error)
         unsafe = None if rule.repeats_calls else UNSAFE_CALL
         checked = blocked = None
         if call is not None and rule.repeatable is None:
@@ -133,7 +134,7 @@ class Run(RunRecord):
         """
         plan = self.plan
         try:
-            verdict = plan.verdict_of_value(value) if plan.on_result is not None else None
+            verdict = None if plan.on_result is None else verdict_of_value(plan.on_result, value)
             self.refused = verdict is not None
             if verdict is None:
                 self.succeeded()
@@ -161,6 +162,13 @@ class Run(RunRecord):
             listeners.notify((self.plan.on_success,), Succeeded(self.operation, self.attempt, elapsed))
         if self.listeners:  # set by a failure
             self.notify_recovered()
+
+    def gate(self, function: "Callable[..., Any]") -> "Callable[..., Any]":
+        """Return `function` if the budget admits the first attempt, else a function that raises Throttled.
+
+        While retries are off, nothing is refused or counted.
+        """
+        return function if self.spending is None or self.spending.admits(self.runtime) else _throttled
 
     def end(self) -> None:
         """Count the end of an attempt that was cancelled in the budget; do nothing if its end was counted already."""
@@ -282,7 +290,7 @@ class Run(RunRecord):
 
         For an outcome without an error the left policy counts.
         """
-        rule: RetryPlan = self.plan if failure.error is None else self.plan.rule_of(failure.error)
+        rule: RetryPlan = self.plan if failure.error is None else rule_of(self.plan, failure.error)
         self.counts = counts = {} if self.counts is None else self.counts
         failures, previous = counts.get(id(rule), (0, None))
         if rule.repeatable is False:

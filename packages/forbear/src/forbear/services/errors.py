@@ -15,7 +15,7 @@ from forbear.core.attempt import RequestIds
 from forbear.core.backoff import Exponential
 from forbear.core.chain import arguments_of, chain, read
 from forbear.core.check import is_mapping
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.core.record import Record
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safety, Verdict, settle

@@ -10,7 +10,7 @@ A name is one of these:
 """
 
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.core.presets import PRESETS
 from forbear.policy import Policy
 from forbear.services import registry

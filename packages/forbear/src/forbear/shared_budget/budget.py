@@ -12,6 +12,7 @@ from forbear.core.budget import TokenBucket, micro
 from forbear.core.events import Event
 from forbear.run import budget as local
 from forbear.run import late, listeners
+from forbear.run.judges import check_notified
 from forbear.shared_budget.client_link import ClientLink, check_client
 from forbear.shared_budget.link import Address, SocketLink, parse_url
 from forbear.shared_budget.process import SLICE, PendingGrant, ProcessShare
@@ -110,7 +111,7 @@ class SharedBudget(local.Budget):
         window = check.in_seconds(window)
         check.positive_seconds("window", window)
         if on_event is not None:
-            listeners.check("`on_event`", on_event)
+            check_notified("`on_event`", on_event)
         self.name = name
         self.window: float = window
         self._on_event = on_event

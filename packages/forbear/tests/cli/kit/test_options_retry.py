@@ -10,7 +10,7 @@ from forbear.cli.kit import values
 from forbear.cli.kit.options import PolicyOptions, RetryOption, apply_options, retry_option
 from forbear.cli.kit.output import BadInput
 from forbear.core.backoff import Constant, Exponential
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 
 NONE: dict[str, Any] = dict.fromkeys(PolicyOptions.__annotations__)
 READ: list[dict[str, Any]] = []

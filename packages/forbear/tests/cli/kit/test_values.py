@@ -9,7 +9,8 @@ from forbear.cli.kit import values
 from forbear.cli.kit.options import PolicyOptions, apply_options
 from forbear.cli.kit.output import BadInput
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits, Stop, decide
+from forbear.core.decide import Stop, decide
+from forbear.core.limits import Limits
 from forbear.core.verdict import TRANSIENT
 
 OPTIONS = ("timeout", "initial", "maximum", "constant")

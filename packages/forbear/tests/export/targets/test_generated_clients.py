@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forbear import export
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.export.waits import difference, mean_delays
 from forbear.policy import Policy, retry
 from forbear.services import cloud_storage, iam, memorystore, resource_manager

@@ -21,7 +21,7 @@ from temporalio.common import RetryPolicy
 
 from forbear import export
 from forbear.core.backoff import Constant, Exponential, Sequence
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.services import cloud_storage, redis

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forbear.core.backoff import JITTERS, Constant, Exponential, Sequence
-from forbear.core.decide import Limits, Reason
+from forbear.core.decide import Reason
+from forbear.core.limits import Limits
 from forbear.core.report import report
 from forbear.core.verdict import Kind, Verdict
 from forbear.policy import Policy

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.services import cloud_storage
 from forbear.services.cloud_storage import boto, gsutil_policy
 

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.services import redis as redis_service
 from forbear.services.redis import policy, verdict_of_exception
 from forbear.testing import virtual_time

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from forbear.core.backoff import Constant, Exponential
 from forbear.core.dataclass import dataclass
-from forbear.core.decide import Limits, Stop, decide
+from forbear.core.decide import Stop, decide
+from forbear.core.limits import Limits
 from forbear.core.verdict import TRANSIENT
 from forbear.text.duration import show
 

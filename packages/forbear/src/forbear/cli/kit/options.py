@@ -15,7 +15,7 @@ from forbear.cli.kit import values
 from forbear.cli.kit.completion import complete_profile
 from forbear.cli.kit.output import BadInput, name_options
 from forbear.core.backoff import JITTERS, Constant, Exponential
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 
 if TYPE_CHECKING:
     from forbear.core.events import Event

@@ -14,7 +14,7 @@ from forbear.cli.run.child import CANNOT_RUN, NOT_FOUND, Child, ChildResult
 from forbear.cli.run.signals import PASSED_ON, Signals
 from forbear.cli.run.streams import DirectOutput, DirectStdin, Matches, RecordedStdin, WatchedOutput, open_stdin
 from forbear.core.dataclass import dataclass
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy
 from forbear.run.runtime import AttemptTimeout, Runtime, current
 from forbear.run.state import Run

@@ -11,11 +11,11 @@ from forbear.core.verdict import Kind, Verdict
 from forbear.evidence.sent import AwsCall, Sent
 from forbear.exchange.call import RetriedCall, with_proof
 from forbear.policy import Policy
+from forbear.run.answers import Broken
 from forbear.run.doubt import leave_in_doubt
-from forbear.run.judges import Broken
+from forbear.run.harm import is_used
 from forbear.run.key_uses import AutomaticKey
 from forbear.run.keys import RepeatRefused, automatic_key
-from forbear.run.ledger import is_used
 from forbear.run.runtime import current_runtime
 from forbear.services.at_least_once import option_for
 from forbear.services.aws.errors import verdict_of_exception

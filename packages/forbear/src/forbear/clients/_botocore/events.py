@@ -11,7 +11,7 @@ from forbear.clients._botocore.call import AwsAttempts, fill_token
 from forbear.clients._botocore.outcomes import find_failure, hide_torn, is_read
 from forbear.core.verdict import Verdict
 from forbear.policy import Policy
-from forbear.run.ledger import is_used
+from forbear.run.harm import is_used
 from forbear.services.aws.vouch import AwsVouch
 
 _KEY = "forbear"  # of the state of a call in botocore's context

@@ -26,15 +26,15 @@ from forbear.clients.google_storage.calls import (
 from forbear.clients.requests.response import attach_report
 from forbear.core import check
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.core.report import Report
 from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.exchange.call import RetriedCall
 from forbear.http.request import Request
 from forbear.policy import Policy
+from forbear.run.answers import Broken
 from forbear.run.functions import refuse_awaitable
-from forbear.run.judges import Broken
 from forbear.services import errors
 from forbear.services.cloud_storage.service import RECOMMENDED
 

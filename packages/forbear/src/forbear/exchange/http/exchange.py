@@ -19,11 +19,11 @@ from forbear.http.request_ids import is_resumable, request_ids
 from forbear.http.status import reason
 from forbear.http.vouch import NO_VOUCH, Vouch
 from forbear.policy import Policy
+from forbear.run.answers import Broken
 from forbear.run.budget import HostBudgets
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.failure import DetailedFailure
 from forbear.run.grant import Grant
-from forbear.run.judges import Broken
 from forbear.run.spending import Spending, admit, succeeded
 from forbear.run.state import Run
 from forbear.services.rfc9110 import RFC9110

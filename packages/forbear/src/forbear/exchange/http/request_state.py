@@ -18,6 +18,7 @@ from forbear.http.vouch import Vouch, option_for, vouched
 from forbear.policy import Policy
 from forbear.run import ledger
 from forbear.run.doubt import leave_in_doubt
+from forbear.run.harm import is_used
 from forbear.run.judge_slot import RunContext
 from forbear.run.scope import has_open_scopes
 from forbear.run.vouching import is_vouched
@@ -155,7 +156,7 @@ class EnteredRequest(Start):
     def enter(self) -> None:
         """Enter the request in the ledgers of the runs around it, before it is sent, unless it only reads."""
         self.number = 0
-        if not ledger.is_used[0]:
+        if not is_used[0]:
             return
         if self._method in READS:
             ledger.note_read(self._mark())
@@ -187,7 +188,7 @@ class EnteredRequest(Start):
 
         RepeatRefused, with a report that stops the runs around, if the request must not be sent.
         """
-        if not ledger.is_used[0]:
+        if not is_used[0]:
             return key
         from forbear.run.keys import MARGIN, RepeatRefused, automatic_key, check_key
 

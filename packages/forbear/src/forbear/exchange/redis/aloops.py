@@ -8,7 +8,8 @@ from functools import partial
 from inspect import isawaitable
 from typing import Any, TypeVar
 
-from forbear.core.report import report, reports_made
+from forbear.core.record import reports_made
+from forbear.core.report import report
 from forbear.exchange.redis import blocking
 from forbear.exchange.redis.cluster import Nodes, QueuedCommand, annotate, plan_repair, raise_first
 from forbear.exchange.redis.command_run import CommandRun
@@ -17,7 +18,7 @@ from forbear.exchange.redis.pipelines import PipelineRequest, TransactionCycle, 
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.watch import TransactionRun, WatchStep
 from forbear.policy import Policy
-from forbear.run.ledger import is_used
+from forbear.run.harm import is_used
 from forbear.run.runtime import current_runtime
 from forbear.run.spending import Spending, admit
 from forbear.services.redis.vouch import Safe

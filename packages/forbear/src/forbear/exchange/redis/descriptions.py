@@ -12,7 +12,8 @@ from forbear.core.service import cure_for
 from forbear.core.verdict import Safety
 from forbear.evidence.sent import Sent
 from forbear.exchange.call import judge_described
-from forbear.run.ledger import Entry, enter, has_reads, is_used, note_read
+from forbear.run.harm import is_used
+from forbear.run.ledger import Entry, enter, has_reads, note_read
 from forbear.run.scope import Scope, has_open_scopes, open_scopes
 from forbear.services.redis.batch import classify_many, classify_transaction
 from forbear.services.redis.service import commands, examine, explain_refusal, read_commands

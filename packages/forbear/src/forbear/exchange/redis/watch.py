@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Self
 
 from forbear.core.dataclass import replace
-from forbear.core.report import reports_made
+from forbear.core.record import reports_made
 from forbear.core.verdict import CONFLICT, PERMANENT, Kind, Verdict
 from forbear.exchange.call import is_only_of_user
 from forbear.exchange.redis.command_run import CommandRun

@@ -6,7 +6,7 @@ from typing import Any
 from forbear.core.backoff import Exponential
 from forbear.core.chain import read, traceback_of
 from forbear.core.check import is_list, is_mapping
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.policy import Policy
 from forbear.services.errors import lower_names, names_of

@@ -3,7 +3,7 @@
 from functools import cache
 
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
 from forbear.services.errors import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of

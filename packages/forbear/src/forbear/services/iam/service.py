@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from forbear.core import check
 from forbear.core.check import is_mapping
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.core.service import Judgement, TableEntry
 from forbear.core.verdict import TRANSIENT, Verdict
 from forbear.grpc import codes

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.policy import Policy
 from forbear.services.errors import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
 from forbear.tables.service import TableService

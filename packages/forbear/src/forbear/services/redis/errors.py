@@ -14,7 +14,7 @@ from functools import cache
 from socket import gaierror
 
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.policy import Policy
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forbear.core.decide import Limits
+from forbear.core.limits import Limits
 
 NAN, INFINITY = float("nan"), float("inf")
 A_COUNT = "must be a whole number or None (no limit), got"
