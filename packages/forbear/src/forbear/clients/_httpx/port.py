@@ -61,8 +61,7 @@ class HttpxPortBase(HttpCall):
         return headers
 
     def _read_body(self) -> Body:
-        bodied = _async_body_of if self.awaits else _body_of
-        body, self._stream = bodied(self._library, self._request, self._options.buffer)
+        body, self._stream = _body_of(self._library, self._request, self._options.buffer, awaits=self.awaits)
         return body
 
     def verdict(self, error: Exception) -> Verdict:
@@ -147,26 +146,20 @@ def _close_nothing() -> None:
     """Do nothing: the body is in memory."""
 
 
-def _body_of(library: HttpxLibrary, request: Any, limit: int) -> tuple[Body, Callable[[int], Any]]:
+def _body_of(library: HttpxLibrary, request: Any, limit: int, *, awaits: bool) -> tuple[Body, Callable[[int], Any]]:
+    """Return the body of a request, and a function that returns a stream without the first so many bytes of it."""
     stream = request.stream
+    body: Any = _form(library, stream)
     if isinstance(stream, library.ByteStream):
-        fixed = Fixed(b"".join(stream))
-        return fixed, partial(library.RequestBody, fixed.chunks)
-    form = _form(library, stream)
-    if form is not None:
-        return form, partial(library.RequestBody, form.chunks)
-    file: object = getattr(stream, "_stream", None) if type(stream) is library.Iterated else None
-    body = body_of_stream(stream, file, limit)
+        body = Fixed(b"".join(stream))
+    elif body is None and awaits:
+        body = AsyncOnce(stream, limit)
+    elif body is None:
+        file: object = getattr(stream, "_stream", None) if type(stream) is library.Iterated else None
+        body = body_of_stream(stream, file, limit)
+    if awaits:
+        return body, partial(library.AsyncRequestBody, body.achunks)
     return body, partial(library.RequestBody, body.chunks)
-
-
-def _async_body_of(library: HttpxLibrary, request: Any, limit: int) -> tuple[Body, Callable[[int], Any]]:
-    stream = request.stream
-    if isinstance(stream, library.ByteStream):
-        body: Fixed | Rendered | AsyncOnce = Fixed(b"".join(stream))
-    else:
-        body = _form(library, stream) or AsyncOnce(stream, limit)
-    return body, partial(library.AsyncRequestBody, body.achunks)
 
 
 def _form(library: HttpxLibrary, stream: Any) -> Rendered | None:
