@@ -13,6 +13,7 @@ from forbear.core.report import Report
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import Kind, Verdict
 from forbear.evidence.sent import MOST_BODY, Sent
+from forbear.exchange.interrupt import is_interrupt
 from forbear.grpc import codes
 from forbear.http.request import Request
 from forbear.http.request_ids import is_resumable
@@ -135,7 +136,13 @@ class RetriedCall(Start):
         request ids of the response, where `error` does not show them. `until` is the number of seconds, from the first
         attempt, within which a repeat is safe; None for no limit. `refused` says that the server answered that the call
         is wrong, so it did not execute it.
+
+        What a signal handler raised is meant for the caller: no retry follows.
         """
+        if is_interrupt(error):
+            self.leave_in_doubt(error, judgement, subject)
+            self.end()
+            return None
         policy = self.policy
         run = self.begin_run(judgement.operation, subject)
         unsafe = None
@@ -171,6 +178,7 @@ class RetriedCall(Start):
         run = self.begin_run(judgement.operation, subject)
         unsafe = why_not(judgement, "the call")
         leave_in_doubt(error, run.operation, unsafe, run.runtime, run.started, subject, run.attempt)
+        run.in_doubt = True
 
     def succeeded(self, *, is_large: bool = False) -> None:
         """Count a success, and notify the listeners after failures; the entry of a large call keeps no parameters."""

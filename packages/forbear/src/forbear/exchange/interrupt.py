@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from types import CodeType, FrameType
 
+from forbear.core.chain import MOST, arguments_of, walk
+
 
 def is_interrupt(error: BaseException) -> bool:
     """Return whether a signal handler raised this error, or the one that the library turned into it.
@@ -13,12 +15,14 @@ def is_interrupt(error: BaseException) -> bool:
     import signal  # few calls need it
 
     codes = {code for code in map(_code, map(signal.getsignal, signal.valid_signals())) if code is not None}
-    each: BaseException | None = error
-    while each is not None and codes:
-        if any(frame.f_code in codes for frame in frames_of(each)):
-            return True
-        each = find_hidden(each, list(frames_of(each)))
-    return False
+    errors = walk(error, _find_inner, MOST) if codes else ()
+    return any(frame.f_code in codes for each in errors for frame in frames_of(each))
+
+
+def _find_inner(error: BaseException) -> list[BaseException]:
+    """Return the errors that an error hides, or has among its arguments, as those of urllib3 that were not raised."""
+    inner = find_hidden(error, list(frames_of(error))), *arguments_of(error)
+    return [each for each in inner if isinstance(each, BaseException)]
 
 
 def frames_of(error: BaseException) -> Iterator[FrameType]:

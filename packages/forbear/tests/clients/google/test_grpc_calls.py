@@ -1,6 +1,7 @@
 """Calls through the interceptors that are cancelled, cut off or seen by others: what a plain channel does, they do."""
 
 import asyncio
+import signal
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -193,3 +194,34 @@ def test_a_sync_stream_that_is_cut_off(server: Server) -> None:
         assert report is not None
         assert report.reason is forbear.events.Reason.UNSAFE
     assert server.calls == ["Watch"] * 2
+
+
+class Ringing(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[type-arg]
+    """An interceptor in which a signal arrives after each call."""
+
+    def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        list(continuation(client_call_details, request).result())
+        signal.raise_signal(signal.SIGUSR1)
+
+    def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        list(continuation(client_call_details, request))
+        signal.raise_signal(signal.SIGUSR1)
+
+
+@pytest.mark.parametrize("name", ["Say", "Watch"])
+@pytest.mark.parametrize("kind", [TimeoutError, ConnectionResetError])
+def test_what_a_signal_handler_raises_is_for_the_caller(server: Server, name: str, kind: type[Exception]) -> None:
+    """The call is not sent again, although the error looks like one of the connection."""
+
+    def ring(*_: object) -> None:
+        raise kind("the time is up")
+
+    before = signal.signal(signal.SIGUSR1, ring)
+    try:
+        with grpc.insecure_channel(server.target) as plain, virtual_time():
+            channel: Any = grpc.intercept_channel(plain, RetryInterceptor(safe=SAFE), Ringing())
+            with pytest.raises(kind, match="the time is up"):
+                list(getattr(channel, KINDS[name])(f"/t.T/{name}")(b"a"))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert server.calls == [name]

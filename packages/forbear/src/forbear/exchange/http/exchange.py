@@ -7,7 +7,7 @@ from types import MappingProxyType
 from forbear.core.attempt import Details
 from forbear.core.decide import Reason, Stop
 from forbear.core.report import Report, attach
-from forbear.core.verdict import TRANSIENT, Kind, Safety, Verdict
+from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Safety, Verdict
 from forbear.exchange.call import Start, apply_rules, drop_proof, first_limit, is_only_of_user, with_proof
 from forbear.exchange.http.request_state import RequestState
 from forbear.exchange.http.send import ORIGINAL, Body
@@ -138,8 +138,11 @@ class Exchange(RequestState):
         """Return the verdict on an error: the adapter's `verdict` under a policy of a service, else that of the policy.
 
         If the policy calls the error transient and `verdict` is NOT_EXECUTED, the result is NOT_EXECUTED. If only the
-        policy calls it NOT_EXECUTED, that holds for no batch and no request of an upload session.
+        policy calls it NOT_EXECUTED, that holds for no batch and no request of an upload session. What a signal handler
+        raised is PERMANENT: it is meant for the caller, and says nothing about the server.
         """
+        if is_interrupt(error):
+            return PERMANENT
         if self.policy.service is not None:
             return verdict
         ruled = self.policy.verdict_of_error(error)
