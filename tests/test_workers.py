@@ -22,7 +22,7 @@ class Sent:
         few = FewReports()
         few._sent_at = float("inf")  # no test waits too long
         session = SimpleNamespace(shouldfail=False, shouldstop=False)
-        ihook = SimpleNamespace(pytest_runtest_logreport=self.reports.append)
+        ihook = SimpleNamespace(pytest_runtest_logreport=self._send)
         items: list[Any] = [
             SimpleNamespace(nodeid=f"a.py::{n}", path="a.py", location=("a.py", 1, n), session=session, ihook=ihook)
             for n in outcomes
@@ -30,6 +30,9 @@ class Sent:
         self._outcomes = list(outcomes.values())
         for item, following in zip(items, [*items[1:], None], strict=True):
             assert few.pytest_runtest_protocol(item, following)
+
+    def _send(self, report: pytest.TestReport) -> None:
+        self.reports.append(report)
 
     def _run(self, item: Any, log: bool, nextitem: object) -> list[pytest.TestReport]:
         outcome: Any = self._outcomes.pop(0)
