@@ -27,7 +27,7 @@ RULES = (
     (r"__a(iter|next|enter|exit)__", r"__\1__"),
     (r"\ba(ask|next|sleep|close|iter|drive|loops)\b", r"\1"),
     (r"\ban async iterator\b", "an iterator"),
-    (r", awaits=True\b", ""),
+    (r"(?:, )?\bawaits=True\b", ""),
     (r"\.asyncio\b", ""),
     (r" *# a cancellation, too$", ""),
     (r"\b([Aa])n asyncio\b", r"\1 sync"),
@@ -165,33 +165,21 @@ PAIRS = (
     Pair(
         "exchange/redis/aloops.py",
         "loops.py",
-        "The sync loops of Redis: commands, pipelines, steps under WATCH, whole transactions, clusters, subscriptions.",
+        "The sync loops of Redis: whatever is sent, what failed on a cluster, transactions and subscriptions.",
         {
-            """    blocking_time: Callable[[S], float | None] = lambda _: 0.0,
-""": "",
-            """
-
-    An attempt may take the policy's attempt timeout, plus the seconds for which the server may block the command by
-    `blocking_time(sent)`; None for no limit. `finish` has no limit.
-""": "\n",
-            """                limit = settings.limit if run is None else run.attempt_limit()
-                blocked = None if limit is None else blocking_time(sent)
-                if limit is None or blocked is None:
+            """                limit = None if call is None else call.find_limit()
+                if limit is None:
                     value = await attempt(*args, **options)
                 else:
-                    async with runtime.within(limit + blocked):
+                    async with start.runtime.within(limit):
                         value = await attempt(*args, **options)
 """: "                value = await attempt(*args, **options)\n",
-            """            async with step.time_limit():
-                value = await attempt(*args, **options)
-""": "            value = await attempt(*args, **options)\n",
-            """                if isawaitable(value):
-                    value = await value
+            ", without a limit; what": "; what",
+            """            if isawaitable(value):
+                value = await value
 """: "",
             ", which asyncio clients await if they can": "",
             "from inspect import isawaitable\n": "",
-            ", blocking_time=blocking.blocking_time": "",
-            "from forbear.exchange.redis import blocking\n": "",
         },
     ),
     Pair(
@@ -205,11 +193,8 @@ PAIRS = (
 
         An attempt may take the policy's attempt timeout plus the time for which a blocking command may block.
         \"\"\"
-        send, block = super().execute_command, blocking.blocking_time
-        return aloops.send(self.settings, describe_command, args, send, args, options, blocking_time=block)
 """: """    def execute_command(self, *args: Any, **options: Any) -> Any:
         \"\"\"Send the command `args` as often as the policy allows and return the response.\"\"\"
-        return aloops.send(self.settings, describe_command, args, super().execute_command, args, options)
 """,
             """            with blocking.async_longer_timeout(conn, args):
                 return await super()._send_command_parse_response(conn, command_name, *args, **options)

@@ -27,7 +27,7 @@ from valkey.retry import Retry
 from forbear.clients._redis.aio import AsyncClientMixin, AsyncClusterMixin, AsyncPipelineMixin, AsyncPubSubMixin
 from forbear.clients._redis.client import ClientMixin, ClusterMixin, PipelineMixin, PubSubMixin
 from forbear.clients._redis.cluster import Node, asend_pipeline, guard_node, send_pipeline
-from forbear.exchange.redis.cluster import current_command
+from forbear.exchange.redis.cluster import current_nodes
 from forbear.exchange.redis.descriptions import promised
 from forbear.exchange.redis.settings import ONCE, RedisSettings
 
@@ -120,7 +120,8 @@ class ClusterPipeline(_sync_cluster.ClusterPipeline):
 
     def get_valkey_connection(self, node: _sync_cluster.ClusterNode) -> Any:
         find: Callable[..., Any] = super().get_valkey_connection
-        return Node(find(node), current_command())
+        nodes = current_nodes()
+        return Node(find(node), None if nodes is None else nodes.command)
 
     def send_cluster_commands(
         self, stack: Sequence[Any], raise_on_error: bool = True, allow_redirections: bool = True

@@ -56,11 +56,10 @@ class Start:
         self.reports: int = reports_made[0]  # a report made later comes from an inner retry
 
 
-class RetriedCall(Start):
-    """One call through its attempts, made before the first one; `entry` is the call in the ledger.
+class CallState(Start):
+    """The state of one call through its attempts; `entry` is the call in the ledger.
 
-    `key` is the one that the adapter made, and `run` has the failures; None without. Report each attempt (`failed` or
-    `succeeded`, or `end` if it is cancelled). Ask the grant that `failed` returns, and wait before the next one.
+    `key` is the one that the adapter made, and `run` has the failures; None without.
     """
 
     __slots__ = ("entry", "key", "policy", "run", "spending")
@@ -86,11 +85,6 @@ class RetriedCall(Start):
             self.take_back()
             raise
 
-    def enter(self, describe: "Callable[..., Described]", *parts: Any) -> None:
-        """Enter the call in the ledgers of the runs around it, before it is sent, if `is_used[0]` is true."""
-        self.entry = Entry(judge_described, describe, *parts)
-        self.reports = enter(self.entry)
-
     def take_back(self) -> None:
         """Note that the call was certainly not executed: its entry goes, and its key is free for another one."""
         if self.entry is not None:
@@ -107,6 +101,40 @@ class RetriedCall(Start):
     def report(self) -> Report | None:
         """The report once the call was given up; None before that, and for an error that is permanent at once."""
         return None if self.run is None else self.run.report
+
+    def succeeded(self, *, is_large: bool = False) -> None:
+        """Count a success, and notify the listeners after failures; the entry of a large call keeps no parameters."""
+        if self.entry is not None:
+            self.entry.done(is_large=is_large)
+        if self.key is not None:
+            self.key.succeeded()
+        if self.run is not None or self.spending is not None:
+            succeeded(self.run, self.policy, self.spending)
+
+    def begin_run(self, operation: str | None, subject: "Subject | None") -> Run:
+        """Return the run of this call, made at its first failure."""
+        if self.run is None:
+            policy, name = self.policy, self.policy.name or operation or "the call"
+            self.run = Run(
+                policy, name, self.runtime, self.time, self.reports, awaits=self.awaits, spending=self.spending
+            )
+        self.run.subject = subject
+        return self.run
+
+
+class RetriedCall(CallState):
+    """A call that one judgement is about: an RPC, a call of Google's clients or of AWS; made before the first attempt.
+
+    Report each attempt (`failed` or `succeeded`, or `end` if it is cancelled). Ask the grant that `failed` returns, and
+    wait before the next one.
+    """
+
+    __slots__ = ()
+
+    def enter(self, describe: "Callable[..., Described]", *parts: Any) -> None:
+        """Enter the call in the ledgers of the runs around it, before it is sent, if `is_used[0]` is true."""
+        self.entry = Entry(judge_described, describe, *parts)
+        self.reports = enter(self.entry)
 
     def failed(
         self,
@@ -179,25 +207,6 @@ class RetriedCall(Start):
         unsafe = why_not(judgement, "the call")
         leave_in_doubt(error, run.operation, unsafe, run.runtime, run.started, subject, run.attempt)
         run.in_doubt = True
-
-    def succeeded(self, *, is_large: bool = False) -> None:
-        """Count a success, and notify the listeners after failures; the entry of a large call keeps no parameters."""
-        if self.entry is not None:
-            self.entry.done(is_large=is_large)
-        if self.key is not None:
-            self.key.succeeded()
-        if self.run is not None or self.spending is not None:
-            succeeded(self.run, self.policy, self.spending)
-
-    def begin_run(self, operation: str | None, subject: "Subject | None") -> Run:
-        """Return the run of this call, made at its first failure."""
-        if self.run is None:
-            policy, name = self.policy, self.policy.name or operation or "the call"
-            self.run = Run(
-                policy, name, self.runtime, self.time, self.reports, awaits=self.awaits, spending=self.spending
-            )
-        self.run.subject = subject
-        return self.run
 
     def time_left(self, timeout: float | None) -> float | None:
         """Return the seconds left of the caller's `timeout` for all attempts, at least 0; None without a timeout."""

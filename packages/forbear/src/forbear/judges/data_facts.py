@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from forbear.services.redis.table import Promise
-
 
 def redis_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
     """Return the facts about one command, or several that were sent together."""
-    from forbear.services.redis.service import NOTHING, classify
+    from forbear.services.redis.service import CYCLE, NOTHING, classify
 
     commands, transaction = sent.subject
     if len(commands) > 1:
@@ -35,7 +33,7 @@ def redis_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts
     else:
         facts = Facts(sent, sent.method)
         watches = sent.method in ("WATCH", "UNWATCH")  # they end with the connection, and the function watches again
-        judgement = classify(commands[0], promised=_CYCLE if watches else NOTHING)
+        judgement = classify(commands[0], promised=CYCLE if watches else NOTHING)
         facts.safe = not sent.watched and judgement.repeatable
         if facts.safe and not judgement.mutation:
             facts.is_read = True  # the error says nothing more that counts
@@ -59,17 +57,11 @@ def _read_refusal(facts: Facts, error: BaseException, *, scripted: bool) -> None
         refusal = cause_of(refusal)
 
 
-_CYCLE: "frozenset[Promise]" = frozenset({"cycle"})
-_CLAIMS = {
-    "SET": b"NX", "SETNX": b"", "MSETNX": b"", "HSETNX": b"", "RENAMENX": b"", "COPY": b"", "SADD": b"", "SMOVE": b"",
-    "SETBIT": b"", "ZADD": b"NX", "BF.ADD": b"", "MSETEX": b"NX", "JSON.SET": b"NX",
-}  # fmt: skip
-"""Commands whose response says whether the caller was the first, with the option that makes them so."""
-
-
 def _is_claim(words: "tuple[Any, ...]") -> bool:
+    from forbear.services.redis.service import CLAIMS
+
     name = words[0].decode("ascii", "replace") if type(words[0]) is bytes else words[0]
-    option = _CLAIMS.get(name.upper()) if type(name) is str else None
+    option = CLAIMS.get(name.upper()) if type(name) is str else None
     if option is None:
         return False
     rest = [word.encode() if type(word) is str else word for word in words[2:50]]

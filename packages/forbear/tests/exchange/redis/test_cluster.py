@@ -9,9 +9,10 @@ import redis
 
 import forbear
 from forbear.exchange.redis import aloops, loops
-from forbear.exchange.redis.cluster import QueuedCommand, raise_first
+from forbear.exchange.redis.cluster import QueuedCommand, list_commands, list_results
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.services import redis as service
+from forbear.services.redis.errors import raise_first
 from forbear.testing import virtual_time
 
 
@@ -55,7 +56,7 @@ def test_every_error_tells_that_nothing_is_sent_again(is_async: bool) -> None:
     stack = broken(("GET", "a"), ("INCRBY", "b", 1))
     assert repaired(stack, is_async=is_async) == []
     with pytest.raises(redis.ConnectionError) as caught:
-        raise_first(stack)
+        raise_first(list_commands(stack), list_results(stack))
     report = forbear.report(caught.value)
     assert report is not None
     assert report.reason is forbear.events.Reason.UNSAFE

@@ -1,6 +1,6 @@
 """The description of what is sent: whether only the user's word allows a repeat, and the words that would."""
 
-from forbear.exchange.redis.descriptions import describe_command, describe_pipeline, describe_transaction
+from forbear.exchange.redis.descriptions import describe_command, describe_together
 
 INCR, GET, LPUSH = ("INCR", "k"), ("GET", "k"), ("LPUSH", "l", "x")
 SAFE = frozenset({"INCR"})
@@ -17,18 +17,18 @@ def test_single_commands() -> None:
 
 def test_a_pipeline_is_vouched_for_only_as_a_whole() -> None:
     """A pipeline is vouched for only if it may be repeated; else the cure is that of its first unsafe command."""
-    both = describe_pipeline([INCR, GET], SAFE)
+    both = describe_together([INCR, GET], SAFE)
     assert (both.repeatable, both.vouched, both.cure) == (True, True, "")
-    other = describe_pipeline([INCR, LPUSH], SAFE)
+    other = describe_together([INCR, LPUSH], SAFE)
     assert (other.repeatable, other.vouched, other.cure) == (False, False, CURE)
     assert other.unsafe == "the pipeline with LPUSH may have been executed and must not be executed twice"
-    assert not describe_pipeline([GET], SAFE).vouched
+    assert not describe_together([GET], SAFE).vouched
 
 
 def test_a_transaction_is_vouched_for_only_as_a_whole() -> None:
     """The same for a transaction; under WATCH no word of the user helps, so there is no cure."""
-    both = describe_transaction([INCR, GET], SAFE, watched=False)
+    both = describe_together([INCR, GET], SAFE, transaction=True)
     assert (both.repeatable, both.vouched, both.cure) == (True, True, "")
-    assert describe_transaction([INCR, LPUSH], SAFE, watched=False).cure == CURE
-    watched = describe_transaction([INCR, LPUSH], SAFE, watched=True)
+    assert describe_together([INCR, LPUSH], SAFE, transaction=True).cure == CURE
+    watched = describe_together([INCR, LPUSH], SAFE, transaction=True, watched=True)
     assert (watched.repeatable, watched.vouched, watched.cure) == (False, False, "")

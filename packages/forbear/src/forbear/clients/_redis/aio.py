@@ -4,41 +4,29 @@
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
 from typing import Any, Generic, cast
 
 from forbear.clients._redis.base import ClientBase, LibraryClient, P, PipelineBase, PubSubBase, S, TransactionsBase
 from forbear.clients._redis.cluster import ClusterBase
-from forbear.exchange.redis import aloops, blocking, cluster
+from forbear.exchange.redis import aloops, blocking
+from forbear.exchange.redis.cluster import Nodes, current_nodes
 from forbear.exchange.redis.descriptions import describe_command
-from forbear.exchange.redis.pipelines import Queue
-from forbear.exchange.redis.settings import ONCE, RedisSettings, refuse_later_retries
+from forbear.exchange.redis.pipelines import PipelineRequest
+from forbear.exchange.redis.settings import RedisSettings, refuse_later_retries
 from forbear.exchange.redis.verdicts import needs_new_connection
-from forbear.policy import Policy
 from forbear.services.redis.errors import BEGIN_AGAIN
 
 
 class AsyncTransactionsMixin(TransactionsBase):
     """Gives asyncio clients an async `transaction()` that repeats the cycle from WATCH to EXEC after a conflict."""
 
-    async def _transact(self, policy: Policy, func: Any, watches: Any, shard_hint: Any, options: dict[str, Any]) -> Any:
-        async with self._pipeline(ONCE, True, shard_hint) as pipe:
-            return await aloops.transact(self.settings, policy, pipe, func, watches, **options)
+    async def _transact(self, settings: RedisSettings, func: Any, watches: Any, shard_hint: Any, **options: Any) -> Any:
+        async with self.pipeline(True, shard_hint) as pipe:
+            return await aloops.transact(settings, pipe, func, watches, **options)
 
 
-class AsyncCommandsMixin(LibraryClient):
-    """Sends single commands to one server, with retries; the last mixin, since each one below costs time."""
-
-    settings: RedisSettings
-
-    # A plain function: another coroutine around that of the loop would cost time.
-    def execute_command(self, *args: Any, **options: Any) -> Coroutine[Any, Any, Any]:
-        """Return a coroutine that sends the command `args` as often as the policy allows, and returns the response.
-
-        An attempt may take the policy's attempt timeout plus the time for which a blocking command may block.
-        """
-        send, block = super().execute_command, blocking.blocking_time
-        return aloops.send(self.settings, describe_command, args, send, args, options, blocking_time=block)
+class AsyncConnectionMixin(LibraryClient):
+    """Waits longer for blocking commands, and closes a connection that another command must not use; the last mixin."""
 
     async def _send_command_parse_response(self, conn: Any, command_name: Any, *args: Any, **options: Any) -> Any:
         try:
@@ -53,13 +41,29 @@ class AsyncCommandsMixin(LibraryClient):
             raise
 
 
-class AsyncClientMixin(ClientBase[P, S], AsyncTransactionsMixin, AsyncCommandsMixin, Generic[P, S]):
+class AsyncCommandsMixin(LibraryClient):
+    """Sends single commands to one server, with retries."""
+
+    settings: RedisSettings
+
+    # A plain function: another coroutine around that of the loop would cost time.
+    def execute_command(self, *args: Any, **options: Any) -> Coroutine[Any, Any, Any]:
+        """Return a coroutine that sends the command `args` as often as the policy allows, and returns the response.
+
+        An attempt may take the policy's attempt timeout plus the time for which a blocking command may block.
+        """
+        return aloops.send(self.settings, describe_command, args, super().execute_command, args, options)
+
+
+class AsyncClientMixin(
+    ClientBase[P, S], AsyncTransactionsMixin, AsyncCommandsMixin, AsyncConnectionMixin, Generic[P, S]
+):
     """An asyncio client for one server."""
 
     _interrupts = True
 
 
-class AsyncPipelineMixin(PipelineBase):
+class AsyncPipelineMixin(PipelineBase, AsyncConnectionMixin):
     """An asyncio pipeline for one server."""
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
@@ -69,8 +73,10 @@ class AsyncPipelineMixin(PipelineBase):
         the first error response is raised, otherwise errors stay among the responses.
         """
         atomic = cast(Any, self).is_transaction or self.explicit_transaction
-        request = self.state.request_for_queue(self.command_stack, atomic=atomic, watched=self.watching)
-        responses = await aloops.send_request(request, Queue(self).send, super().execute, raise_on_error)
+        request = PipelineRequest(self.state, watched=self.watching, stack=self.command_stack, atomic=atomic)
+        responses = await aloops.send_request(
+            request, self._attempt, self._take_queue(), super().execute, raise_on_error
+        )
         return cast(list[Any], responses)
 
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
@@ -78,9 +84,9 @@ class AsyncPipelineMixin(PipelineBase):
 
         Under WATCH it is sent once. Otherwise, as for the WATCH itself, the policy decides.
         """
-        request = self.state.request_at_once(args, watched=self.watching)
+        request = PipelineRequest(self.state, watched=self.watching, command=args)
         send = super().immediate_execute_command
-        return await aloops.send_request(request, Queue(self).send, send, *args, **options)
+        return await aloops.send_request(request, self._attempt, self._take_queue(), send, *args, **options)
 
     async def reset(self) -> Any:  # the name of a command, too
         """Drop the queue, lift the WATCH, and give the connection back to the pool, even if UNWATCH fails."""
@@ -95,12 +101,7 @@ class AsyncPipelineMixin(PipelineBase):
         if self._has_lost_watch(conn):
             await self.reset()
             raise self._conflict(BEGIN_AGAIN)
-        try:
-            return await super()._send_command_parse_response(conn, command_name, *args, **options)
-        except BaseException as error:
-            if needs_new_connection(error):
-                await conn.disconnect()
-            raise
+        return await super()._send_command_parse_response(conn, command_name, *args, **options)
 
     async def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
         read = self.read_multi if self._opens else self.read_queued if self._unread else super().parse_response
@@ -134,8 +135,8 @@ class AsyncPubSubMixin(PubSubBase):
 
     async def execute_command(self, *args: Any) -> Any:
         """Send a command such as SUBSCRIBE as the policy allows; once, while a new connection is subscribed again."""
-        attempt = partial(super().execute_command, *args)
-        return await attempt() if self._resubscribing else await aloops.listen(self.settings, attempt)
+        send = super().execute_command
+        return await send(*args) if self._resubscribing else await aloops.listen(self.settings, send, *args)
 
     async def parse_response(self, block: bool = True, timeout: float = 0) -> Any:
         """Return the next message or response as the library parses it; after a failure, retry as the policy allows.
@@ -143,7 +144,7 @@ class AsyncPubSubMixin(PubSubBase):
         With `block` it waits for one, whatever the `timeout`. Otherwise it waits `timeout` seconds and returns None if
         nothing arrives.
         """
-        return await aloops.listen(self.settings, partial(super().parse_response, block, timeout))
+        return await aloops.listen(self.settings, super().parse_response, block, timeout)
 
     async def on_connect(self, connection: Any) -> None:
         """Subscribe again to the same channels, as a part of opening `connection`; these commands are not retried."""
@@ -164,18 +165,20 @@ class AsyncClusterMixin(ClusterBase):
 
         After each lost connection another node becomes the default node, because the old one may be down.
         """
-        send = super().execute_command
+        nodes = Nodes(args)
+        attempt = self._attempt, (nodes, super().execute_command, *args), kwargs
+        return await aloops.send(self.settings, nodes.describe, args, *attempt)
 
-        async def attempt() -> Any:
-            self._refuse_later_retries()
-            try:
+    async def _attempt(self, nodes: Nodes, send: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any) -> Any:
+        self._refuse_later_retries()
+        try:
+            with nodes:
                 return await send(*args, **kwargs)
-            except self._lost:
-                self.replace_default_node()  # this very node may be down
-                raise
-
-        return await aloops.send_to_nodes(self.settings, attempt, args)
+        except self._lost:
+            self.replace_default_node()  # this very node may be down
+            raise
 
     async def _execute_command(self, target_node: Any, *args: Any, **kwargs: Any) -> Any:
-        cluster.record_node(target_node)
+        if (nodes := current_nodes()) is not None:
+            nodes.append(target_node)
         return await super()._execute_command(target_node, *args, **kwargs)

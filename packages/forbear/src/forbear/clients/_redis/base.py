@@ -97,6 +97,15 @@ class PipelineBase(LibraryPipeline):
         super().__init__(*args, **kwargs)
         self.state = PipelineState(settings, self._conflict)
 
+    def _take_queue(self) -> tuple[Any, ...]:
+        """Return what an attempt removes, so that the next one can have it."""
+        return self.command_stack, self.scripts, self.explicit_transaction
+
+    def _attempt(self, queue: tuple[Any, ...], send: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Put the queued commands back and call the library's `send`; return its result, for asyncio an awaitable."""
+        self.command_stack, self.scripts, self.explicit_transaction = queue
+        return send(*args, **options)
+
     def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> Any:
         self._opens, self._unread = True, sum(_EMPTY not in options for _, options in commands)
         return self._sent(super()._execute_transaction, connection, commands, raise_on_error)
@@ -125,7 +134,7 @@ class TransactionsBase(LibraryTransactions):
     """The method `transaction()` of all clients but Valkey's cluster clients; `_transact` runs it under a policy."""
 
     settings: RedisSettings
-    _pipeline: Callable[..., Any]
+    pipeline: Callable[..., Any]
     _transact: Callable[..., Any]
 
     def transaction(
@@ -145,11 +154,13 @@ class TransactionsBase(LibraryTransactions):
         `value_from_callable` the value of `func`. Without a policy, or with retries off, the library's own loop runs
         the cycles.
         """
-        options |= {"value_from_callable": value_from_callable, "watch_delay": watch_delay}
-        policy = self.settings.policy
-        if policy is None or is_off():
-            return super().transaction(func, *watches, shard_hint=shard_hint, **options)
-        return self._transact(policy, func, watches, shard_hint, options)
+        own = {"value_from_callable": value_from_callable, "watch_delay": watch_delay}
+        settings = self.settings
+        if settings.policy is None or is_off():
+            return super().transaction(func, *watches, shard_hint=shard_hint, **own, **options)
+        if max_tries := options.pop("max_tries", None):
+            settings = RedisSettings(settings.policy.with_attempts(max_tries), settings.safe)
+        return self._transact(settings, func, watches, shard_hint, **own, **options)
 
 
 P = TypeVar("P", bound=PipelineBase)
@@ -278,12 +289,9 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
         After a failure all its commands are sent again together, if all of them may be repeated or none was executed.
         Under WATCH they are sent once.
         """
-        return self._pipeline(self.settings, transaction, shard_hint)
-
-    def _pipeline(self, settings: RedisSettings, transaction: bool, shard_hint: Any) -> P:
         own = cast(Any, self)
         return self._pipeline_class(
-            own.connection_pool, own.response_callbacks, transaction, shard_hint, settings=settings
+            own.connection_pool, own.response_callbacks, transaction, shard_hint, settings=self.settings
         )
 
     def pubsub(self, **kwargs: Any) -> S:

@@ -4,36 +4,29 @@ Generated from aio.py: change that file, then run `make unasync`.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Generic, cast
 
 from forbear.clients._redis.base import ClientBase, LibraryClient, P, PipelineBase, PubSubBase, S, TransactionsBase
 from forbear.clients._redis.cluster import ClusterBase
-from forbear.exchange.redis import blocking, cluster, loops
+from forbear.exchange.redis import blocking, loops
+from forbear.exchange.redis.cluster import Nodes, current_nodes
 from forbear.exchange.redis.descriptions import describe_command
-from forbear.exchange.redis.pipelines import Queue
-from forbear.exchange.redis.settings import ONCE, RedisSettings, refuse_later_retries
+from forbear.exchange.redis.pipelines import PipelineRequest
+from forbear.exchange.redis.settings import RedisSettings, refuse_later_retries
 from forbear.exchange.redis.verdicts import needs_new_connection
-from forbear.policy import Policy
 from forbear.services.redis.errors import BEGIN_AGAIN
 
 
 class TransactionsMixin(TransactionsBase):
     """Gives sync clients a `transaction()` that repeats the cycle from WATCH to EXEC after a conflict."""
 
-    def _transact(self, policy: Policy, func: Any, watches: Any, shard_hint: Any, options: dict[str, Any]) -> Any:
-        with self._pipeline(ONCE, True, shard_hint) as pipe:
-            return loops.transact(self.settings, policy, pipe, func, watches, **options)
+    def _transact(self, settings: RedisSettings, func: Any, watches: Any, shard_hint: Any, **options: Any) -> Any:
+        with self.pipeline(True, shard_hint) as pipe:
+            return loops.transact(settings, pipe, func, watches, **options)
 
 
-class CommandsMixin(LibraryClient):
-    """Sends single commands to one server, with retries; the last mixin, since each one below costs time."""
-
-    settings: RedisSettings
-
-    def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Send the command `args` as often as the policy allows and return the response."""
-        return loops.send(self.settings, describe_command, args, super().execute_command, args, options)
+class ConnectionMixin(LibraryClient):
+    """Waits longer for blocking commands, and closes a connection that another command must not use; the last mixin."""
 
     def _send_command_parse_response(self, conn: Any, command_name: Any, *args: Any, **options: Any) -> Any:
         try:
@@ -49,13 +42,23 @@ class CommandsMixin(LibraryClient):
             raise
 
 
-class ClientMixin(ClientBase[P, S], TransactionsMixin, CommandsMixin, Generic[P, S]):
+class CommandsMixin(LibraryClient):
+    """Sends single commands to one server, with retries."""
+
+    settings: RedisSettings
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        """Send the command `args` as often as the policy allows and return the response."""
+        return loops.send(self.settings, describe_command, args, super().execute_command, args, options)
+
+
+class ClientMixin(ClientBase[P, S], TransactionsMixin, CommandsMixin, ConnectionMixin, Generic[P, S]):
     """A sync client for one server."""
 
     _interrupts = False
 
 
-class PipelineMixin(PipelineBase):
+class PipelineMixin(PipelineBase, ConnectionMixin):
     """A sync pipeline for one server."""
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:
@@ -65,8 +68,8 @@ class PipelineMixin(PipelineBase):
         the first error response is raised, otherwise errors stay among the responses.
         """
         atomic = cast(Any, self).transaction or self.explicit_transaction
-        request = self.state.request_for_queue(self.command_stack, atomic=atomic, watched=self.watching)
-        responses = loops.send_request(request, Queue(self).send, super().execute, raise_on_error)
+        request = PipelineRequest(self.state, watched=self.watching, stack=self.command_stack, atomic=atomic)
+        responses = loops.send_request(request, self._attempt, self._take_queue(), super().execute, raise_on_error)
         return cast(list[Any], responses)
 
     def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
@@ -74,9 +77,9 @@ class PipelineMixin(PipelineBase):
 
         Under WATCH it is sent once. Otherwise, as for the WATCH itself, the policy decides.
         """
-        request = self.state.request_at_once(args, watched=self.watching)
+        request = PipelineRequest(self.state, watched=self.watching, command=args)
         send = super().immediate_execute_command
-        return loops.send_request(request, Queue(self).send, send, *args, **options)
+        return loops.send_request(request, self._attempt, self._take_queue(), send, *args, **options)
 
     def reset(self) -> Any:  # the name of a command, too
         """Drop the queue, lift the WATCH, and give the connection back to the pool, even if UNWATCH fails."""
@@ -91,12 +94,7 @@ class PipelineMixin(PipelineBase):
         if self._has_lost_watch(conn):
             self.reset()
             raise self._conflict(BEGIN_AGAIN)
-        try:
-            return super()._send_command_parse_response(conn, command_name, *args, **options)
-        except BaseException as error:
-            if needs_new_connection(error):
-                conn.disconnect()
-            raise
+        return super()._send_command_parse_response(conn, command_name, *args, **options)
 
     def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
         read = self.read_multi if self._opens else self.read_queued if self._unread else super().parse_response
@@ -130,8 +128,8 @@ class PubSubMixin(PubSubBase):
 
     def execute_command(self, *args: Any) -> Any:
         """Send a command such as SUBSCRIBE as the policy allows; once, while a new connection is subscribed again."""
-        attempt = partial(super().execute_command, *args)
-        return attempt() if self._resubscribing else loops.listen(self.settings, attempt)
+        send = super().execute_command
+        return send(*args) if self._resubscribing else loops.listen(self.settings, send, *args)
 
     def parse_response(self, block: bool = True, timeout: float = 0) -> Any:
         """Return the next message or response as the library parses it; after a failure, retry as the policy allows.
@@ -139,7 +137,7 @@ class PubSubMixin(PubSubBase):
         With `block` it waits for one, whatever the `timeout`. Otherwise it waits `timeout` seconds and returns None if
         nothing arrives.
         """
-        return loops.listen(self.settings, partial(super().parse_response, block, timeout))
+        return loops.listen(self.settings, super().parse_response, block, timeout)
 
     def on_connect(self, connection: Any) -> None:
         """Subscribe again to the same channels, as a part of opening `connection`; these commands are not retried."""
@@ -160,18 +158,20 @@ class ClusterMixin(ClusterBase):
 
         After each lost connection another node becomes the default node, because the old one may be down.
         """
-        send = super().execute_command
+        nodes = Nodes(args)
+        attempt = self._attempt, (nodes, super().execute_command, *args), kwargs
+        return loops.send(self.settings, nodes.describe, args, *attempt)
 
-        def attempt() -> Any:
-            self._refuse_later_retries()
-            try:
+    def _attempt(self, nodes: Nodes, send: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        self._refuse_later_retries()
+        try:
+            with nodes:
                 return send(*args, **kwargs)
-            except self._lost:
-                self.replace_default_node()  # this very node may be down
-                raise
-
-        return loops.send_to_nodes(self.settings, attempt, args)
+        except self._lost:
+            self.replace_default_node()  # this very node may be down
+            raise
 
     def _execute_command(self, target_node: Any, *args: Any, **kwargs: Any) -> Any:
-        cluster.record_node(target_node)
+        if (nodes := current_nodes()) is not None:
+            nodes.append(target_node)
         return super()._execute_command(target_node, *args, **kwargs)

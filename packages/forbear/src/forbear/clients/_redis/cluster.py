@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from forbear.clients._redis.base import LibraryCluster, Setup
 from forbear.exchange.redis import aloops, blocking, loops
-from forbear.exchange.redis.cluster import QueuedCommand, current_command
-from forbear.exchange.redis.descriptions import describe_pipeline, describe_scattered_pipeline
+from forbear.exchange.redis.cluster import Nodes, QueuedCommand, current_nodes
+from forbear.exchange.redis.descriptions import describe_together
 from forbear.exchange.redis.settings import RECOMMENDED, RedisSettings, address_of, refuse_later_retries
 from forbear.exchange.redis.verdicts import needs_new_connection
 from forbear.policy import Policy
@@ -35,8 +35,8 @@ else:
 
 def guard_node(node: Any) -> Any:
     """Return the client of a node, for the command of the current attempt; outside of one, `node` itself."""
-    command = current_command()
-    return node if command is None else Node(node, command)
+    nodes = current_nodes()
+    return node if nodes is None else Node(node, nodes.command)
 
 
 class Node:
@@ -207,9 +207,11 @@ def send_pipeline(
         send_all(stack, raise_on_error=False, allow_redirections=False)
 
     def send_again(queued: QueuedCommand) -> object:
-        return loops.send_to_nodes(settings, partial(send_one, *queued.args, **options[queued.position]), queued.args)
+        nodes = Nodes(queued.args)
+        arguments = (send_one, *queued.args), options[queued.position]
+        return loops.send(settings, nodes.describe, queued.args, nodes.send, *arguments)
 
-    return loops.send_scattered(settings, describe_pipeline, stack, attempt, send_again, raise_on_error=raise_on_error)
+    return loops.send_scattered(settings, describe_together, stack, attempt, send_again, raise_on_error=raise_on_error)
 
 
 async def asend_pipeline(
@@ -217,6 +219,7 @@ async def asend_pipeline(
 ) -> list[Any]:
     """The asyncio form of `send_pipeline`; forbear's cluster `client` sends the failed commands of `queue` again."""
     stack: list[Any] = list(queue)
+    describe = partial(describe_together, scattered=True)
 
     async def attempt() -> Any:
         # New ones each time: a node that was not waited for may still write into the old ones.
@@ -228,5 +231,5 @@ async def asend_pipeline(
         return await client.execute_command(*queued.args, **queue[queued.position].kwargs)
 
     return await aloops.send_scattered(
-        client.settings, describe_scattered_pipeline, stack, attempt, send_again, raise_on_error=raise_on_error
+        client.settings, describe, stack, attempt, send_again, raise_on_error=raise_on_error
     )

@@ -159,12 +159,9 @@ class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
 
         If `transaction` is true, it sends its commands between MULTI and EXEC on one node.
         """
-        return self._pipeline(self.settings, transaction, shard_hint)
-
-    def _pipeline(self, settings: RedisSettings, transaction: Any, shard_hint: Any) -> redis.cluster.ClusterPipeline:
         self._refuse_later_retries()
         make: Callable[..., redis.cluster.ClusterPipeline] = super().pipeline
-        return _with_strategy(make(transaction, shard_hint), settings, Transaction if transaction else _Pipeline)
+        return _with_strategy(make(transaction, shard_hint), self.settings, Transaction if transaction else _Pipeline)
 
 
 class AsyncRedisCluster(  # type: ignore[misc]
@@ -178,14 +175,9 @@ class AsyncRedisCluster(  # type: ignore[misc]
     _connection = AsyncConnection
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> redis.asyncio.cluster.ClusterPipeline:
-        return self._pipeline(self.settings, transaction, shard_hint)
-
-    def _pipeline(
-        self, settings: RedisSettings, transaction: Any, shard_hint: Any
-    ) -> redis.asyncio.cluster.ClusterPipeline:
         self._refuse_later_retries()
-        pipe = super().pipeline(transaction, shard_hint)
-        return _with_strategy(pipe, settings, AsyncTransaction if transaction else _AsyncPipeline)
+        pipe: redis.asyncio.cluster.ClusterPipeline = super().pipeline(transaction, shard_hint)
+        return _with_strategy(pipe, self.settings, AsyncTransaction if transaction else _AsyncPipeline)
 
 
 def _with_strategy(pipe: P, settings: RedisSettings, strategy: Callable[[Any], object]) -> P:

@@ -13,7 +13,7 @@ import redis.asyncio.cluster
 from redis.exceptions import ClusterDownError, ConnectionError, WatchError
 
 from forbear.exchange.redis import aloops
-from forbear.exchange.redis.pipelines import PipelineState, is_open
+from forbear.exchange.redis.pipelines import PipelineRequest, PipelineState, is_open
 from forbear.exchange.redis.verdicts import needs_new_connection
 from forbear.services.redis.errors import BEGIN_AGAIN
 
@@ -61,13 +61,13 @@ class AsyncTransaction(redis.asyncio.cluster.TransactionStrategy):
         return AsyncQueuedReader(node), connection
 
     async def _immediate_execute_command(self, *args: Any, **options: Any) -> Any:
-        request = self._state.request_at_once(args, watched=True)
+        request = PipelineRequest(self._state, watched=True, command=args)
         return await aloops.send_request(
             request, self._attempt_at_once, super()._immediate_execute_command, *args, **options
         )
 
     async def _execute_transaction_with_retries(self, stack: Sequence[Any], raise_on_error: bool) -> Any:
-        request = self._state.request_for_queue(stack, atomic=True, watched=self._watching, redirected=True)
+        request = PipelineRequest(self._state, watched=self._watching, stack=stack, atomic=True, redirected=True)
         send = super()._execute_transaction_with_retries
         return await aloops.send_request(request, self._attempt, send, stack, raise_on_error)
 

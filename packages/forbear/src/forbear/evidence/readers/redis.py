@@ -66,12 +66,12 @@ def _add(look: Look, trace: "TracebackType", commands: "list[Any] | None", *, tr
     if commands is None:
         look.add(id(trace.tb_frame), Sent(client, "redis", "a pipeline", unread="its commands are not known"))
         return
-    first = commands[0][0]
+    look.add(id(trace.tb_frame), describe_sent(client, commands, transaction, unsent=unsent))
+
+
+def describe_sent(client: str, commands: "list[Any]", transaction: bool, *, unsent: bool = False) -> Sent:
+    """Return what was sent: one command by its name, or a pipeline or transaction of several."""
+    first = commands[0][0] if commands else ""
     method = first if type(first) is str else first.decode("ascii", "replace") if type(first) is bytes else ""
-    if len(commands) > 1:
-        method = "a transaction" if transaction else "a pipeline"
-    subject = (tuple(commands), transaction)
-    look.add(
-        id(trace.tb_frame),
-        Sent(client, "redis", method.upper() if len(commands) == 1 else method, subject, unsent=unsent),
-    )
+    method = method.upper() if len(commands) == 1 else "a transaction" if transaction else "a pipeline"
+    return Sent(client, "redis", method, (tuple(commands), transaction), unsent=unsent)

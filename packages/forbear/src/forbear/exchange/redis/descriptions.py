@@ -7,24 +7,21 @@ from collections.abc import Callable, Sequence, Sized
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
 
-from forbear.core.dataclass import dataclass, replace
+from forbear.core.dataclass import dataclass
 from forbear.core.service import cure_for
 from forbear.core.verdict import Safety
-from forbear.evidence.sent import Sent
+from forbear.evidence.readers.redis import describe_sent
 from forbear.exchange.call import judge_described
-from forbear.run.harm import is_used
 from forbear.run.ledger import Entry, enter, has_reads, note_read
 from forbear.run.scope import Scope, has_open_scopes, open_scopes
-from forbear.services.redis.batch import classify_many, classify_transaction
-from forbear.services.redis.service import commands, examine, explain_refusal, read_commands
+from forbear.services.redis.batch import classify_many
+from forbear.services.redis.service import CLAIMS, CYCLE, commands, examine, explain_refusal, read_commands
 from forbear.services.redis.table import PROMISES, CommandJudgement, Promise
 from forbear.services.redis.vouch import UNVOUCHED, Safe, option_for, vouched
 from forbear.services.redis.words import Command
 
 if TYPE_CHECKING:
     from forbear.exchange.call import Described
-
-_CYCLE: frozenset[Promise] = frozenset({"cycle"})
 
 
 class promised(Scope):  # noqa: N801 - used like a function
@@ -55,11 +52,6 @@ class promised(Scope):  # noqa: N801 - used like a function
         self._promises = frozenset(promises)
 
 
-def _open_promises() -> frozenset[Promise]:
-    """Return the promises of all blocks that are open here."""
-    return frozenset[Promise]().union(*(scope._promises for scope in open_scopes(promised)))
-
-
 @dataclass(frozen=True, slots=True)
 class SentCommands:
     """The description of what every attempt of one run sends.
@@ -67,18 +59,19 @@ class SentCommands:
     `operation` names it in reports and events, `repeatable` says whether it may be executed twice and `unsafe` why not.
     `cure` has words that say how the user may vouch for it, "" where that does not help.
     `texts` are parts of error responses (in lower case) by which a later attempt shows that an earlier attempt worked.
-    If they are `atomic`, an error response to a part of it holds for all of it. `redirected` is true if the next
-    attempt follows a redirection. `watched` ones must not be sent again without the WATCH before it. `nodes` are the
-    nodes of a cluster that it was sent to so far; if there are several, an error of one says nothing about the others.
-    `scripted` work contains a script, whose error responses prove nothing. `vouched` is true if only the user's word
-    makes it repeatable.
+    If they are `atomic`, an error response to a part of it holds for all of it; after EXEC it does not, for several of
+    a `transaction`. `redirected` is true if the next attempt follows a redirection. `watched` ones must not be sent
+    again without the WATCH before it. `nodes` are the nodes of a cluster that it was sent to so far; if there are
+    several, an error of one says nothing about the others. `scripted` work contains a script, whose error responses
+    prove nothing. `vouched` is true if only the user's word makes it repeatable.
     """
 
     operation: str
     repeatable: bool
-    unsafe: str
+    unsafe: str = ""
     texts: tuple[str, ...] = ()
     atomic: bool = True
+    transaction: bool = False
     redirected: bool = False
     watched: bool = False
     nodes: Sized = ()
@@ -86,14 +79,12 @@ class SentCommands:
     vouched: bool = False
     cure: str = ""
 
-    def is_maybe_done(self, text: str) -> bool:
-        """Return whether `text`, an error response to a later attempt, contains one of `texts` in any case."""
-        lowered = text.lower()
-        return any(part in lowered for part in self.texts)
 
-
-SUBSCRIPTION = SentCommands("SUBSCRIBE", repeatable=True, unsafe="")
+SUBSCRIPTION = SentCommands("SUBSCRIBE", repeatable=True)
 """Subscribing and waiting for messages. It executes nothing, so it may be repeated."""
+
+TRANSACTION = SentCommands("transaction", repeatable=False)
+"""A cycle of `transaction()` before anything was sent."""
 
 
 def describe_command(
@@ -122,48 +113,51 @@ def describe_command(
     )
 
 
-def describe_pipeline(commands: Sequence[Command], safe: Safe = UNVOUCHED) -> SentCommands:
-    """Return the description of commands that are sent together and executed one by one; repeatable if all are."""
-    judgements = judge_together(commands, safe)
-    unsafe, cure = _first_unsafe("the pipeline", commands, judgements)
-    return SentCommands(
-        "pipeline",
-        not unsafe,
-        unsafe,
-        atomic=len(judgements) == 1,
-        scripted=any(one.scripted for one in judgements),
-        vouched=not unsafe and any(one.vouched for one in judgements),
-        cure=cure,
-    )
+_ONLY_AS_CYCLE = (
+    "the transaction may have been executed; only its whole cycle, from WATCH on, can tell and may be repeated"
+)
 
 
-def describe_scattered_pipeline(commands: Sequence[Command], safe: Safe = UNVOUCHED) -> SentCommands:
-    """Return the description of a cluster's pipeline, where one node may execute its part while another is not reached.
-
-    The library does not say which, so a failure of several commands never proves that none was executed.
-    """
-    together = describe_pipeline(commands, safe)
-    return together if len(commands) == 1 else replace(together, nodes=commands)
-
-
-def describe_transaction(
-    commands: Sequence[Command], safe: Safe = UNVOUCHED, *, watched: bool, redirected: bool = False
+def describe_together(
+    commands: Sequence[Command],
+    safe: Safe = UNVOUCHED,
+    *,
+    transaction: bool = False,
+    watched: bool = False,
+    redirected: bool = False,
+    scattered: bool = False,
 ) -> SentCommands:
-    """Return the description of commands between MULTI and EXEC, after a WATCH if they are `watched`."""
-    judgement = classify_transaction(commands, watched=watched, promised=_open_promises(), safe=safe)
+    """Return the description of commands that are sent together, repeatable if all of them are.
+
+    They are executed one by one; in a `transaction` between MULTI and EXEC, after a WATCH if they are `watched`. Of
+    `scattered` ones, one node of a cluster may execute its part while another is not reached. The library does not say
+    which, so a failure of several of them never proves that none was executed.
+    """
     judgements = judge_together(commands, safe)
-    unsafe = "the transaction may have been executed; only its whole cycle, from WATCH on, can tell and may be repeated"
-    first, cure = _first_unsafe("the transaction", commands, judgements)
+    operation = "transaction" if transaction else "pipeline"
+    unsafe, cure = next(
+        (
+            (f"the {operation} with {explain_refusal(one)}", cure_for(one, option_for(one, command)))
+            for command, one in zip(commands, judgements, strict=True)
+            if not one.repeatable
+        ),
+        ("", ""),
+    )
+    by_promise = transaction and "cycle" in _promises()
+    repeatable = by_promise or not (unsafe or watched)
     if watched:
-        first = cure = ""
+        unsafe = cure = ""  # no word about a command helps
     return SentCommands(
-        "transaction",
-        judgement.repeatable,
-        first or unsafe,
+        operation,
+        repeatable,
+        unsafe or (_ONLY_AS_CYCLE if transaction else ""),
+        atomic=transaction or len(commands) == 1,
+        transaction=transaction and len(commands) > 1,
         redirected=redirected,
         watched=watched,
+        nodes=commands if scattered else (),
         scripted=any(one.scripted for one in judgements),
-        vouched=judgement.vouched,
+        vouched=repeatable and not by_promise and any(one.vouched for one in judgements),
         cure=cure,
     )
 
@@ -175,19 +169,10 @@ def judge_together(
     return classify_many(commands, promised=_promises(at_once=at_once), safe=safe)
 
 
-def _promises(*, at_once: bool) -> frozenset[Promise]:
+def _promises(*, at_once: bool = False) -> frozenset[Promise]:
+    """Return the promises of all blocks that are open here."""
     # A WATCH dies with its connection, and what was read under it is read again.
-    return _open_promises() | _CYCLE if at_once else _open_promises()
-
-
-def _first_unsafe(
-    together: str, commands: Sequence[Command], judgements: Sequence[CommandJudgement]
-) -> tuple[str, str]:
-    """Return why the first command that is not repeatable keeps all of them from being repeated, and its cure."""
-    for command, judgement in zip(commands, judgements, strict=True):
-        if not judgement.repeatable:
-            return f"{together} with {explain_refusal(judgement)}", cure_for(judgement, option_for(judgement, command))
-    return "", ""
+    return (CYCLE if at_once else frozenset[Promise]()).union(*(scope._promises for scope in open_scopes(promised)))
 
 
 _MOST_WORDS = 50
@@ -198,18 +183,17 @@ _LONGEST_WORD = 1000
 def _harmless() -> frozenset[str]:
     """Return the names of the commands that may be executed twice whatever their arguments are."""
     rows = (row for row in commands() if " " not in row.command)
-    return frozenset(row.command for row in rows if row.safety is Safety.ALWAYS and not row.conditions) - _CLAIMS
+    return frozenset(row.command for row in rows if row.safety is Safety.ALWAYS and not row.conditions).difference(
+        CLAIMS
+    )
 
 
 _WRITES = frozenset({"SET", "DEL", "HSET", "HMSET", "MSET", "SETEX", "PSETEX", "UNLINK", "HDEL", "SETRANGE"})
 """Writes of what a function may have read before; others that are harmless are not remembered."""
-_CLAIMS = frozenset({"SETNX", "MSETNX", "HSETNX", "RENAMENX", "COPY", "SADD", "SMOVE", "SETBIT", "ZADD", "BF.ADD"})
 
 
 def enter_commands(sent: Any, describe: "Callable[[Any, Safe], SentCommands]", safe: Safe) -> Entry | None:
     """Enter what is sent now: a command, a list of them, or the request of a pipeline. None for what does no harm."""
-    if not is_used[0]:
-        return None
     command: Any = sent if type(sent) is tuple else None  # pyright: ignore[reportUnknownVariableType]
     if command is not None:
         name = command[0]
@@ -221,28 +205,24 @@ def enter_commands(sent: Any, describe: "Callable[[Any, Safe], SentCommands]", s
             return None
     if has_open_scopes() and describe(sent, safe).repeatable:
         return None  # perhaps by a promise, which is forgotten when its scope ends
-    if command is not None and (len(command) > _MOST_WORDS or _is_long(command[-1])):
-        command = _shorten(command)
     if command is None:
-        for words in commands_of(sent)[0][:_MOST_WORDS]:
+        for words in _commands_of(sent)[0][:_MOST_WORDS]:
             if words[0] in read_commands():
                 note_read(words)
-    entry = Entry(judge_described, _describe_sent, command or sent, describe, safe)
+    elif len(command) > _MOST_WORDS or _is_long(command[-1]):  # what decides about a repeat is short
+        command = tuple(word[:1] if _is_long(word) else word for word in command[:_MOST_WORDS])
+    entry = Entry(judge_described, _describe_entry, command or sent, describe, safe)
     enter(entry)
     return entry
 
 
-def _describe_sent(sent: Any, describe: "Callable[[Any, Safe], SentCommands]", safe: Safe) -> "Described":
-    listed, transaction = commands_of(sent)
-    first: Any = listed[0][0] if listed else ""
-    name = first.decode("ascii", "replace") if isinstance(first, bytes) else str(first)
-    method = name.upper() if len(listed) == 1 else "a transaction" if transaction else "a pipeline"
-    request = Sent("redis", "redis", method, (tuple(listed), transaction))
+def _describe_entry(sent: Any, describe: "Callable[[Any, Safe], SentCommands]", safe: Safe) -> "Described":
+    request = describe_sent("redis", *_commands_of(sent))
     request.watched = describe(sent, UNVOUCHED).watched
     return request, lambda: describe(sent, safe).vouched
 
 
-def commands_of(sent: Any) -> tuple[list[Command], bool]:
+def _commands_of(sent: Any) -> tuple[list[Command], bool]:
     """Return the commands of what is sent, and whether they are a transaction."""
     if isinstance(sent, tuple):
         return [sent], False  # pyright: ignore[reportUnknownVariableType]
@@ -252,8 +232,3 @@ def commands_of(sent: Any) -> tuple[list[Command], bool]:
 
 def _is_long(word: Any) -> bool:
     return isinstance(word, str | bytes) and len(word) > _LONGEST_WORD
-
-
-def _shorten(command: Command) -> Command:
-    """Return a command with its first words, and without long ones: what decides about a repeat is short."""
-    return tuple(word[:1] if _is_long(word) else word for word in command[:_MOST_WORDS])  # type: ignore[index]

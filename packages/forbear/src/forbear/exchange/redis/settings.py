@@ -9,7 +9,6 @@ from forbear.exchange.chosen import KEYWORDS_OF_CLIENTS, refuse_unraised
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
 from forbear.run.runtime import AttemptTimeout
-from forbear.run.spending import Spending
 from forbear.services.redis.errors import policy as _recommended
 from forbear.services.redis.errors import verdict_of_exception
 from forbear.services.redis.vouch import safe_commands
@@ -29,14 +28,15 @@ class RedisSettings:
 
     `policy` None sends everything once. `limit` is the timeout of the first attempt in seconds, None without an attempt
     timeout. `tables` is true if the policy judges errors as the service does; any other policy overrules the tables on
-    errors. `safe` has the names of the commands for which the user vouches, in upper case. `raised` are the bases of
-    the library's errors, by which the `on` of the policy is checked.
+    errors. `is_plain` is true if a first attempt that succeeds needs no state. `safe` has the names of the commands for
+    which the user vouches, in upper case. `raised` are the bases of the library's errors, by which the `on` of the
+    policy is checked.
 
     Raises TypeError for anything but a policy or None, and for a policy of an HTTP service. TypeError or ValueError for
     wrong names, and for names without a policy.
     """
 
-    __slots__ = ("limit", "policy", "safe", "tables")
+    __slots__ = ("is_plain", "limit", "policy", "safe", "tables")
 
     def __init__(
         self, policy: Policy | None, safe: str | Iterable[str] = (), raised: tuple[type[Exception], ...] = ()
@@ -57,6 +57,9 @@ class RedisSettings:
             raise ValueError(f"`safe` must be left out with policy=None, which sends everything once; got {safe!r}")
         self.tables = policy is not None and policy.on is verdict_of_exception
         self.limit = first_limit(policy)
+        self.is_plain = policy is None or not (
+            policy.budget is not None or policy.checks_values or self.limit is not None
+        )
 
     def show(self) -> str:
         """Return the keywords of a client that make these settings, "" for the recommended ones."""
@@ -71,15 +74,6 @@ class RedisSettings:
         if policy is None or not isinstance(policy.budget, HostBudgets):
             return self
         return RedisSettings(policy.with_budget(policy.budget.of(address, "redis")), self.safe)
-
-    def spending(self) -> Spending | None:
-        """Return the part of a new run in the policy's budget; None without one."""
-        return None if self.policy is None or self.policy.budget is None else Spending(self.policy.budget)
-
-    @property
-    def may_repeat(self) -> bool:
-        """True if the policy permits repeating the commands that the tables call repeatable."""
-        return self.policy is not None and self.policy.repeatable is not False
 
 
 def with_keywords(policy: Policy | None, options: MutableMapping[str, Any]) -> Policy | None:

@@ -261,3 +261,15 @@ def _is_untrusted(error: BaseException) -> bool:
     import ssl
 
     return isinstance(find_context(error), ssl.SSLCertVerificationError)
+
+
+def is_refused(verdict: Verdict, error: Exception, work: SentCommands) -> bool:
+    """Return whether nothing of the work was executed: that is proven, or the server has refused its one command.
+
+    An error among the responses of EXEC says nothing about the other commands of the transaction.
+    """
+    if verdict.kind in (Kind.NOT_EXECUTED, Kind.CONFLICT):
+        return True
+    if verdict.kind is not Kind.PERMANENT or not work.atomic or work.scripted or len(work.nodes) > 1:
+        return False
+    return response_of(error) is not None and (not work.transaction or _is_aborted(error))

@@ -9,7 +9,7 @@ unknown. That holds for clients that do not retry by themselves: their last erro
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from socket import gaierror
 
@@ -98,6 +98,7 @@ _VERDICTS: Mapping[str, Verdict] = {
     "SlotNotCoveredError": NOT_EXECUTED,
 }
 
+_NUMBERED = "Command # "
 _IN_PIPELINE = " of pipeline caused error: "
 _ARGUMENTS_OF_ERROR = ("('", '("')  # asyncio clients raise it instead of the text
 _NO_CONNECTION = "No connection available."  # of a pool that waits
@@ -160,6 +161,30 @@ def response_of(error: BaseException) -> str | None:
             return f"{code} {text}".lstrip()
     return None
 
+
+def raise_first(commands: Iterable[Sequence[object]], responses: Iterable[object]) -> None:
+    """Raise the first error among the responses of a pipeline, with its command's name and number (from 1) in the text.
+
+    The libraries quote the arguments, too.
+    """
+    for number, (command, error) in enumerate(zip(commands, responses, strict=True), 1):
+        if isinstance(error, Exception):
+            text = error.args[0] if error.args else ""
+            error.args = (f"{_NUMBERED}{number} ({command[0]}){_IN_PIPELINE}{text}",)
+            raise error
+
+
+def hide_arguments(text: str) -> str:
+    """Return the text of an error without the command's arguments, which the libraries quote; linear in its length."""
+    start, end = text.find(_NUMBERED), text.rfind(f"){_IN_PIPELINE}")
+    opened = text.find("(", start) + 1
+    if start < 0 or not 0 < opened <= end:
+        return text
+    name = text[opened : min(end, opened + _LONGEST_NAME)].split(maxsplit=1)[:1]
+    return text[:opened] + "".join(name) + text[end:]
+
+
+_LONGEST_NAME = 100
 
 vars(verdict_of_exception)["is_of_service"] = True  # as ErrorVerdicts has it
 

@@ -17,6 +17,13 @@ from forbear.services.redis.table import NAME, PROMISES, UNKNOWN, CommandJudgeme
 from forbear.services.redis.words import Command, keyword, octets
 
 NOTHING: frozenset[Promise] = frozenset()
+CYCLE: frozenset[Promise] = frozenset({"cycle"})
+
+CLAIMS: Mapping[str, bytes] = {
+    "SET": b"NX", "SETNX": b"", "MSETNX": b"", "HSETNX": b"", "RENAMENX": b"", "COPY": b"", "SADD": b"", "SMOVE": b"",
+    "SETBIT": b"", "ZADD": b"NX", "BF.ADD": b"", "MSETEX": b"NX", "JSON.SET": b"NX",
+}  # fmt: skip
+"""Commands whose response says whether the caller was the first, with the option that makes them so."""
 
 _SCRIPTED = ("whatever the script", "whatever the function", "whatever the query")
 """The beginnings of an effect in the table that mark a command as running code of the caller."""

@@ -2,10 +2,12 @@
 
 import pytest
 
-from forbear.exchange.redis.command_run import CommandRun, hide_arguments
+from forbear.exchange.call import Start
+from forbear.exchange.redis.call import RedisCall
 from forbear.exchange.redis.descriptions import describe_command
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.services import redis as service
+from forbear.services.redis.errors import hide_arguments
 from forbear.testing import virtual_time
 from forbear_testkit.growth import grows_linearly
 
@@ -46,8 +48,8 @@ def test_in_linear_time(unit: str, before: str, after: str) -> None:
 def test_a_huge_error_is_cut() -> None:
     """The run keeps only the beginning of an error response of a megabyte."""
     with virtual_time(seed=1):
-        run = CommandRun(RedisSettings(service.policy), service.policy, describe_command(("GET", "k")))
-        while run.failed(ConnectionError("x" * 1_000_000)) is not None:
+        call = RedisCall(RedisSettings(service.policy), describe_command, ("GET", "k"), Start())
+        while call.failed(ConnectionError("x" * 1_000_000)) is not None:
             pass
-    assert run.report is not None
-    assert max(len(attempt.text) for attempt in run.report.attempts) <= 500
+    assert call.report is not None
+    assert max(len(attempt.text) for attempt in call.report.attempts) <= 500
