@@ -2,7 +2,7 @@
 
 import os
 import tracemalloc
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -351,3 +351,23 @@ async def test_inside_an_event_loop_the_blocking_form_says_what_to_do(cloud: Clo
         plan("gs://bkt/x", "new")
     async with Storage(endpoint=cloud.url) as storage:
         assert len(await aplan(storage, "gs://bkt/x", "new")) == 1
+
+
+def test_each_match_here_is_looked_at_once(here: Path, cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look is a call of the system, and there may be a million files; a link is looked at, and where it leads."""
+    make(here, "d/a", "d/b")
+    (here / "d/link").symlink_to("a")
+    looks: list[str] = []
+
+    def count(plain: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
+        def look(path: str, **options: bool) -> os.stat_result:
+            looks.append(path)
+            return plain(path, **options)
+
+        return look
+
+    monkeypatch.setattr(os, "stat", count(os.stat))
+    monkeypatch.setattr(os, "lstat", count(os.lstat))
+    items = plan("d/*", "gs://bkt/", settings=Settings(endpoint=cloud.url), links="follow")
+    assert [item.source for item in items] == ["d/a", "d/b", "d/link"]
+    assert [path for path in looks if path in {"d/a", "d/b", "d/link"}] == ["d/a", "d/b", "d/link", "d/link"]

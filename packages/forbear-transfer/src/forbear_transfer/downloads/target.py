@@ -105,7 +105,7 @@ class TargetPath(AbstractContextManager["TargetPath", None]):
     def absolute(self) -> str:
         """Return the absolute path of the target."""
         folder = self.folder.path
-        return os.path.join(_make_absolute(folder, "" if os.path.isabs(folder) else os.getcwd()), self.name)
+        return _find_start(folder, "" if os.path.isabs(folder) else os.getcwd()) + self.name
 
     def part_name(self, token: str) -> str:
         """Return the hidden name of a part file of the target, ".NAME.TOKEN.forbear"; a long NAME is cut to 100 bytes.
@@ -268,9 +268,9 @@ def is_part(name: str) -> bool:
 
 
 @lru_cache(64)
-def _make_absolute(folder: str, _: str) -> str:
-    """Return the absolute path of a folder, as seen from the present one; it is the same for many files."""
-    return os.path.abspath(folder)
+def _find_start(folder: str, _: str) -> str:
+    """Return how the absolute paths of the files in a folder begin, as seen from the present one."""
+    return os.path.join(os.path.abspath(folder), "")
 
 
 def _open_folder(path: str, root: StrPath | None) -> tuple[OpenFolder, str]:

@@ -176,7 +176,9 @@ class CopyPlan:
             action = Action.SKIP if match.left_out else Action.REFUSE
             return replace(item, action=action, note=match.problem, hint=match.hint, is_absent=match.absent)
         planned = target.with_target(item, match.name) if target.folder else target.refuse_same(item)
-        return await _look_at(storage, planned, target) if planned.source == planned.target else planned
+        if isinstance(planned.source, Url) and planned.source == planned.target:
+            return await _look_at(storage, planned, target)
+        return planned
 
     async def _list_folder(
         self, storage: Storage, match: Match, target: CopyTarget, links: Links

@@ -26,7 +26,7 @@ class Filter:
 
     def leaves_out(self, name: str) -> bool:
         """Return whether `name` is left out."""
-        if any(pattern.match(name) for pattern in self.exclude):
+        if self.exclude and any(pattern.match(name) for pattern in self.exclude):
             return True
         return bool(self.include) and not any(pattern.match(name) for pattern in self.include)
 

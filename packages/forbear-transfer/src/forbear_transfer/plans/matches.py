@@ -1,7 +1,10 @@
 """The files, objects and folders that the sources of a copy name. Wildcards are expanded here and in the cloud."""
 
 import os
-from collections.abc import AsyncGenerator, Iterator
+import stat
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import suppress
+from functools import partial
 
 from forbear.adapters import dataclass, replace
 from forbear_transfer.errors import HttpError, TransferError, why_not
@@ -66,35 +69,42 @@ def _match_here(source: str, wild: bool, recursive: bool, links: Links) -> Itera
             return
     try:
         if not wild:
-            yield from _match(source, recursive, wild=False)
+            if (match := _match(source, recursive, None)) is not None:
+                yield match
             return
-        start = os.path.dirname(literal_start(source))
+        leaves_out = partial(links.leaves_out, os.path.dirname(literal_start(source)))
         for path in expand(source, links):
-            if os.path.islink(path) and links.leaves_out(start, path):
-                yield Match(path, os.path.basename(path), problem=LEFT_OUT, left_out=True)
-            else:
-                yield from _match(path, recursive, wild=True)
+            if (match := _match(path, recursive, leaves_out)) is not None:
+                yield match
     except TransferError as error:  # other matches are still copied
         yield Match(source, source, problem=str(error), hint=error.hint)
 
 
-def _match(path: str, recursive: bool, *, wild: bool) -> Iterator[Match]:
-    """Yield a Match for the file or folder at a local path; nothing if none is there (any more).
+def _match(path: str, recursive: bool, leaves_out: Callable[[str], bool] | None) -> Match | None:
+    """Return the Match for the file or folder at a local path; None if nothing is there (any more).
 
-    Without `recursive`, a folder is a Match with a problem. With `wild` (a wildcard has matched the path), that folder,
-    and a pipe or device, is left out and does not count as failed. A pipe that the user named is copied.
+    Without `recursive`, a folder is a Match with a problem. If a wildcard has matched the path, `leaves_out` says
+    whether a link is left out; that folder, and a pipe or device, is left out, too, and does not count as failed. A
+    pipe that the user named is copied.
     """
-    if os.path.lexists(path):
-        name = os.path.basename(path.rstrip(os.sep))
-        if os.path.isfile(path):
-            yield Match(path, name, size=os.path.getsize(path))
-        elif not os.path.isdir(path):
-            problem = "neither a file nor a folder" if wild else ""  # a user who names a pipe wants to copy it
-            yield Match(path, name, problem=problem, left_out=wild)
-        elif recursive:
-            yield Match(path, "" if name in {".", ".."} else name, folder=True)
-        else:
-            yield _refuse_folder(path, name, left_out=wild)
+    name, wild = os.path.basename(path.rstrip(os.sep)), leaves_out is not None
+    try:
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode):
+            if leaves_out is not None and leaves_out(path):
+                return Match(path, name, problem=LEFT_OUT, left_out=True)
+            with suppress(OSError):  # it leads nowhere
+                status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    if stat.S_ISREG(status.st_mode):
+        return Match(path, name, size=status.st_size)
+    if not stat.S_ISDIR(status.st_mode):
+        problem = "neither a file nor a folder" if wild else ""  # a user who names a pipe wants to copy it
+        return Match(path, name, problem=problem, left_out=wild)
+    if recursive:
+        return Match(path, "" if name in {".", ".."} else name, folder=True)
+    return _refuse_folder(path, name, left_out=wild)
 
 
 def expand(pattern: str, links: Links = FOLLOW) -> Iterator[str]:
@@ -138,10 +148,13 @@ def _expand(start: str, parts: list[str], links: Links) -> Iterator[str]:
             raise TransferError(f"cannot list {start or os.curdir}: {why_not(start, error)}", _PERMIT) from error
         except OSError:
             return
+        inside, hidden = os.path.join(start, ""), first.startswith(".")
         for name in names:
-            if matching.fullmatch(name) and (first.startswith(".") or not name.startswith(".")):
-                path = os.path.join(start, name)
-                if not (rest and os.path.islink(path) and links.leaves_out(start, path)):
+            if matching.fullmatch(name) and (hidden or not name.startswith(".")):
+                path = inside + name
+                if not rest:
+                    yield path
+                elif not (os.path.islink(path) and links.leaves_out(start, path)):
                     yield from _expand(path, rest, links)
 
 

@@ -9,6 +9,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 
 from forbear.adapters import dataclass, replace
@@ -64,9 +65,12 @@ class CopyTarget:
         try:
             if isinstance(self.at, Url):
                 key = f"{self.at.prefix}{name}"
-                item.target = Url(self.at.bucket, key if isinstance(item.source, Url) else object_name(key))
+                if not isinstance(item.source, Url):
+                    item.target = Url(self.at.bucket, object_name(key))
+                    return item
+                item.target = Url(self.at.bucket, key)
                 return self.refuse_same(item)
-            item.target, item.root = os.path.join(self.at, relative_path(name)), self.root or self.at
+            item.target, item.root = _find_start(self.at) + relative_path(name), self.root or self.at
             return item
         except UnsafeName as error:
             return item.refuse(error)
@@ -90,6 +94,12 @@ class CopyTarget:
             return item.skip("it has this key already" if self.metadata is None else "it has these settings already")
         moves = not has_key or chosen.storage_class not in (None, there.storage_class)
         return item if moves else replace(item, action=Action.UPDATE, size=0)
+
+
+@lru_cache(64)
+def _find_start(folder: str) -> str:
+    """Return how the paths of the files in a folder begin; it is the same for many files."""
+    return os.path.join(folder, "")
 
 
 def names_folder(target: str) -> bool:
