@@ -107,10 +107,10 @@ class Progress:
         self.item: Item | None = None
         self.retries = 0
 
-    def emit(self, event: TransferEvent) -> None:
-        """Call the listener with an event; do nothing without a listener."""
+    def emit_plan(self, items: int, size: int | None, *, complete: bool) -> None:
+        """Send that the plan has found so many items, of `size` bytes in all; None if it is not known."""
         if self.on_event is not None:
-            self.on_event(event)
+            self.on_event(Planned(items, size, complete))
 
     def start(self, item: Item) -> None:
         """Make `item` the current one, set `retries` to 0, and send a Started event.
@@ -119,12 +119,13 @@ class Progress:
         """
         self.item = item
         self.retries = 0
-        self.emit(Started(item))
+        if self.on_event is not None:
+            self.on_event(Started(item))
 
     def sized(self, size: int) -> None:
         """Send a Sized event with the size in bytes, unless the current item has a size from the plan."""
-        if self.item is None or self.item.size is None:
-            self.emit(Sized(self.item, size))
+        if self.on_event is not None and (self.item is None or self.item.size is None):
+            self.on_event(Sized(self.item, size))
 
     def moved(self, count: int) -> None:
         """Send that `count` more bytes are transferred, or that as many must be sent again if `count` is negative."""
@@ -134,7 +135,13 @@ class Progress:
     def retried(self, scheduled: Scheduled) -> None:
         """Count a retry of the current item and send a Retried event."""
         self.retries += 1
-        self.emit(Retried(self.item, scheduled))
+        if self.on_event is not None:
+            self.on_event(Retried(self.item, scheduled))
+
+    def emit_outcome(self, outcome: Outcome) -> None:
+        """Send the outcome of an item."""
+        if self.on_event is not None:
+            self.on_event(Finished(outcome))
 
     def throttled(self) -> None:
         """Do nothing when the server asks to slow down, or when no more files can be opened.

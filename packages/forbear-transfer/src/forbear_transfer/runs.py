@@ -10,7 +10,7 @@ from forbear.adapters import dataclass
 from forbear_transfer.errors import StrPath, TargetChanged, TransferError
 from forbear_transfer.items import Action, Item, Outcome, Status, Summary
 from forbear_transfer.objects import Url
-from forbear_transfer.progress import Finished, Listener, Progress
+from forbear_transfer.progress import Listener, Progress
 from forbear_transfer.storage.client import Settings, Storage
 from forbear_transfer.workers.versions import explain_absence
 from forbear_transfer.workers.worker_pool import WorkerPool
@@ -94,7 +94,7 @@ async def report_only(parts: Sequence[AsyncGenerator[Item]], progress: Progress)
             else:
                 outcome = Outcome(item, Status.SKIPPED, error=item.note or f"would {item.action.value}")
             summary.add(outcome)
-            progress.emit(Finished(outcome))
+            progress.emit_outcome(outcome)
         if not summary.ok:
             break
     return summary

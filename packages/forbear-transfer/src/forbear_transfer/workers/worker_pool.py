@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from forbear.adapters import current_runtime
 from forbear_transfer.errors import StrPath
 from forbear_transfer.items import Item, Outcome, Status, Summary
-from forbear_transfer.progress import Finished, Planned, Progress, current_progress
+from forbear_transfer.progress import Progress, current_progress
 from forbear_transfer.storage.client import Storage
 from forbear_transfer.workers.local import Folders
 from forbear_transfer.workers.perform import perform
@@ -82,10 +82,13 @@ class WorkerPool:
             self._items += 1
             if self._size is not None:
                 self._size = None if item.size is None else self._size + item.size
-            self._progress.emit(Planned(self._items, self._size, complete=False))
-            await queue.put(item)
+            self._progress.emit_plan(self._items, self._size, complete=False)
+            if queue.full():
+                await queue.put(item)
+            else:
+                queue.put_nowait(item)
         if complete:
-            self._progress.emit(Planned(self._items, self._size, complete=True))
+            self._progress.emit_plan(self._items, self._size, complete=True)
         for _ in range(self._maximum):
             await queue.put(None)
 
@@ -136,7 +139,7 @@ class WorkerPool:
 
     def _finish(self, outcome: Outcome) -> None:
         self.summary.add(outcome)
-        self._progress.emit(Finished(outcome))
+        self._progress.emit_outcome(outcome)
 
 
 class Limiter:
