@@ -170,3 +170,26 @@ async def test_the_first_bytes_can_be_seen_before_they_are_read() -> None:
         async with await pool.request("GET", url, {}) as response:
             assert [await response.peek(3), await response.read()] == [b"ok", b"ok"]
     await pool.close()
+
+
+@pytest.mark.parametrize(
+    ("lines", "headers"),
+    [
+        (b"X-One: 1\r\nX-Two:\r\n", {"x-one": "1", "x-two": ""}),
+        (b"x-a: 1\r\nX-B: \xe9\r\nX-A: 2\r\nx-a:3\r\n", {"x-a": "1, 2, 3", "x-b": "\xe9"}),
+    ],
+)
+async def test_headers_have_lower_case_names_and_repeated_ones_are_joined(
+    lines: bytes, headers: dict[str, str]
+) -> None:
+    """Those of an interim response before are dropped."""
+
+    def answer(n: int, head: bytes, connection: socket.socket) -> Iterator[bytes]:
+        yield b"HTTP/1.1 103 Early Hints\r\nX-One: 0\r\nLink: </a>\r\n\r\n"
+        yield b"HTTP/1.1 200 OK\r\n" + lines + b"Content-Length: 0\r\n\r\n"
+
+    with serving(answer) as server:
+        pool = Pool(1, 60, {})
+        async with await pool.request("GET", server.url, {}) as response:
+            assert response.headers == {**headers, "content-length": "0"}
+        await pool.close()

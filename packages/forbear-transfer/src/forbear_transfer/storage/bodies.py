@@ -24,6 +24,7 @@ _LONGEST = 600.0
 
 _LONGEST_MESSAGE = 64 * 1024
 _SPENT = "the body can be read only once"
+_decode = json.JSONDecoder().decode  # `json.loads` looks for options first
 
 
 class RequestBody:
@@ -126,7 +127,7 @@ class WholeResponse:
     def json(self) -> dict[str, Any]:
         """Return the JSON object in the body; WrongResponse if the body is no JSON, or another value than an object."""
         try:
-            value = json.loads(self.body.decode())
+            value = _decode(self.body.decode())
         except (ValueError, RecursionError) as error:
             raise WrongResponse(f"the server's response is not JSON: {self.body[:80]!r}") from error
         if not isinstance(value, dict):

@@ -168,9 +168,8 @@ class Storage:
 
     def url(self, path: str, query: Mapping[str, str | int | None] | None = None) -> str:
         """Return the URL of a request: `path` is percent-encoded already; parameters that are None are left out."""
-        asked = {**(query or {}), **self._project}.items()
-        known = [f"{name}={it if isinstance(it, int) else _quote(str(it))}" for name, it in asked if it is not None]
-        text = "&".join(known)
+        asked = {**(query or {}), **self._project}
+        text = "&".join([f"{name}={_quote(value)}" for name, value in asked.items() if value is not None])
         return f"{self.endpoint}{path}?{text}" if text else f"{self.endpoint}{path}"
 
     def is_trusted(self, url: str) -> bool:
@@ -303,7 +302,7 @@ class Settings:
         return Storage(**{name: getattr(self, name) for name in self.__slots__})
 
 
-@lru_cache(maxsize=1024)
-def _quote(text: str) -> str:
+@lru_cache(maxsize=1024, typed=True)
+def _quote(value: str | int) -> str:
     """Percent-encode a value of a query, with a cache; most values occur again and again, and one is long."""
-    return quoted(text)
+    return quoted(str(value))

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Generator
 from functools import lru_cache
+from itertools import repeat
 from types import coroutine
 from typing import cast
 
@@ -22,6 +23,13 @@ _LONGEST_HEAD = 64 * 1024
 chunk extensions and trailers. The service sends some 2 KiB."""
 
 _NO_BODY = {204, 304}
+_READ_AT_MOST = 256 * 1024
+"""The size of the buffer that asyncio makes for each read of a socket."""
+
+# glibc maps blocks of this size from the system, one by one, until it has seen one freed. A short read would then cost
+# three system calls more than its own, and fresh pages.
+_ = bytes(2 * _READ_AT_MOST)
+del _
 
 
 @coroutine
@@ -33,6 +41,17 @@ def _yield_once() -> Generator[None, None, None]:
 @lru_cache(256)
 def _parse_name(name: bytes) -> str:
     return name.decode("latin-1").lower()
+
+
+def _parse_fields(fields: tuple[bytes, ...]) -> dict[str, str]:
+    """Return the headers in a sequence of names and values, repeated ones joined by commas."""
+    names, values = list(map(_parse_name, fields[::2])), list(map(str, fields[1::2], repeat("latin-1")))
+    headers = dict(zip(names, values, strict=True))
+    if len(headers) < len(names):
+        headers.clear()
+        for name, value in zip(names, values, strict=True):
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
 
 
 class Connection(Watched):
@@ -52,7 +71,7 @@ class Connection(Watched):
         self.idle_since = 0.0
         self._freed = freed
         self._parser: httptools.HttpResponseParser | None = None
-        self._headers: dict[str, str] = {}
+        self._fields: tuple[bytes, ...] = ()
         self._overhead = 0
         self._left: int | None = None
         self._keeps_alive = False
@@ -71,7 +90,7 @@ class Connection(Watched):
         WireError or Stalled if no response arrives; ValueError if the body has another size than its length says.
         """
         self._busy, self._response = True, None
-        self._left, self._overhead, self._headers, self._end_at = None, 0, {}, INFINITY
+        self._left, self._overhead, self._fields, self._end_at = None, 0, (), INFINITY
         self._parser = httptools.HttpResponseParser(self)
         came: asyncio.Future[Response] = self._loop.create_future()
         self._came = came
@@ -204,21 +223,21 @@ class Connection(Watched):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._response is None:
-            key, text, headers = _parse_name(name), value.decode("latin-1"), self._headers
-            headers[key] = f"{headers[key]}, {text}" if key in headers else text
+            self._fields += (name, value)
 
     def on_headers_complete(self) -> None:
         parser = self._parser
         if parser is None:  # the head belongs to a second response
             return
         status = parser.get_status_code()
+        fields, self._fields = self._fields, ()
         if status < 200:
-            self._headers = {}
             return
         self._keeps_alive = parser.should_keep_alive()
-        response = self._response = Response(status, self._headers, self)
-        length = self._headers.get("content-length")
-        if "transfer-encoding" in self._headers:
+        headers = _parse_fields(fields)
+        response = self._response = Response(status, headers, self)
+        length = headers.get("content-length")
+        if "transfer-encoding" in headers:
             self._keeps_alive = self._keeps_alive and length is None  # with both, the peer may see another end
         elif length is not None and status not in _NO_BODY:
             self._left = int(length)  # llhttp refuses other texts, and numbers above 64 bits
@@ -274,7 +293,7 @@ class Connection(Watched):
             return "without a response"
         if self._left is None:
             return "in the middle of its response"
-        length = int(self._headers["content-length"])
+        length = int(self._response.headers["content-length"])
         return f"after {length - self._left} of {length} bytes of its response"
 
     def _fail(self, error: Exception) -> None:

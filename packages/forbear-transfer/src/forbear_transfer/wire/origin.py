@@ -19,12 +19,19 @@ class Origin(NamedTuple):
     @property
     def netloc(self) -> str:
         """The host (an IPv6 address in brackets), with ":port" unless that is the default port of the scheme."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+        return _format_netloc(self)
 
 
 @lru_cache(maxsize=256)
-def _parse_origin(scheme: str, netloc: str) -> Origin:
+def _format_netloc(origin: Origin) -> str:
+    host = f"[{origin.host}]" if ":" in origin.host else origin.host
+    return host if origin.port == PORTS[origin.scheme] else f"{host}:{origin.port}"
+
+
+@lru_cache(maxsize=256)
+def _parse_origin(text: str) -> Origin:
+    scheme, _, netloc = text.partition("://")
+    scheme = scheme.lower()
     parts = urlsplit(f"{scheme}://{netloc}")
     if scheme not in PORTS or not parts.hostname:
         raise ValueError(f"`url` must begin with http:// or https:// and a host, got {scheme}://{netloc}")
@@ -36,7 +43,7 @@ def split(url: str) -> tuple[Origin, str]:
 
     ValueError unless it begins with http:// or https://, a host and, if given, a valid port.
     """
-    scheme, _, rest = url.partition("://")
-    slash = rest.find("/")
-    netloc, target = (rest, "/") if slash < 0 else (rest[:slash], rest[slash:])
-    return _parse_origin(scheme.lower(), netloc), HiddenText(target)
+    slash = url.find("/", url.find("://") + 3)
+    if slash < 0:
+        return _parse_origin(url), HiddenText("/")
+    return _parse_origin(url[:slash]), HiddenText(url[slash:])

@@ -138,7 +138,8 @@ class Response(AbstractAsyncContextManager["Response", None]):
         if self._paused and self._size <= _HIGH // 2:
             self._paused = False
             self._connection.transport.resume_reading()
-        await self._connection.pace(len(data), received=True)
+        if self._connection.is_paced:
+            await self._connection.pace(len(data), received=True)
         return data
 
     async def peek(self, count: int) -> bytes:
@@ -172,10 +173,13 @@ class Response(AbstractAsyncContextManager["Response", None]):
         """
         chunks: list[bytes] = []
         size = 0
-        while (limit is None or size <= limit) and (data := await self.readany()):
+        if self.ended and not self._connection.is_paced:  # all of it is here
+            chunks, self._chunks, self._size = list(self._chunks), deque(), 0
+        while (limit is None or size <= limit) and (self._chunks or not self.ended):
+            data = await self.readany()
             chunks.append(data)
             size += len(data)
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        return b"".join(chunks)
 
     def close(self) -> None:
         """Close the connection unless the whole response has arrived, or has failed already."""
