@@ -265,9 +265,12 @@ class Object:
     @property
     def mtime(self) -> float | None:
         """The modification time of the uploaded file in epoch seconds, by `metadata`; None if it has no valid time."""
+        text = self.metadata.get(MTIME)
+        if text is None:
+            return None
         try:
-            seconds = float(self.metadata[MTIME])
-        except (KeyError, ValueError, TypeError):
+            seconds = float(text)
+        except (ValueError, TypeError):
             return None
         return seconds if abs(seconds) < _END_OF_TIME else None  # anybody may write it; this refuses nan and inf
 

@@ -186,7 +186,7 @@ class Precondition:
             ) from error
         if self._rounds > 1:
             self._retries = self._retries or Retries(
-                self._storage.policy, "storage.objects.insert", Sent("POST", self.target)
+                self._storage.policy, Sent("POST", self.target), "storage.objects.insert"
             )
             await self._retries.after(error, TRANSIENT)
         self.restore(0 if there is None else there.generation)

@@ -135,7 +135,7 @@ class _Rewrite:
         self._is_pinned = is_pinned
         self.accepts_equal = False
         self._chunk_size = chunk_size
-        self._retries = Retries(storage.policy, "storage.objects.rewrite", Sent("POST", condition.target))
+        self._retries = Retries(storage.policy, Sent("POST", condition.target), "storage.objects.rewrite")
         self._moved = 0
         self._token: str | None = None
         self._in_doubt = False

@@ -73,7 +73,7 @@ async def test_progress_returns_what_a_retry_took_once() -> None:
     assert budget.take()
     assert budget.take()
     left = budget._state[0]
-    retries = Retries(POLICY.with_budget(budget), "upload", Sent("PUT", "gs://bkt/a"))
+    retries = Retries(POLICY.with_budget(budget), Sent("PUT", "gs://bkt/a"), "upload")
     retries.begin()
     await retries.after(OSError("broken"), TRANSIENT)
     for _ in range(2):

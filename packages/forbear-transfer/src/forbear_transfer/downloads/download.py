@@ -20,7 +20,7 @@ from forbear_transfer.files import FileIdentity
 from forbear_transfer.objects import Object, Url
 from forbear_transfer.progress import current_progress, warner
 from forbear_transfer.state import SMALL, State
-from forbear_transfer.storage.calls import Retries, Sent, UrlOperation
+from forbear_transfer.storage.calls import Retries, Sent
 from forbear_transfer.storage.client import Storage
 from forbear_transfer.wire.response import Response
 
@@ -97,17 +97,19 @@ class Download:
         options: DownloadOptions,
         keys: tuple[EncryptionKey, ...],
     ) -> None:
-        if isinstance(source, Object):
-            key_of(source, keys)
         self._storage = storage
         self._keys = keys
-        self._url = source if isinstance(source, Url) else Url(source.bucket, source.name)
-        self._version = source if isinstance(source, Object) and source.crc32c is not None else None
-        self._listed = source if isinstance(source, Object) else None
+        self._version: Object | None = None
+        self._listed: Object | None = None
+        if isinstance(source, Url):
+            self._url = source
+        else:
+            key_of(source, keys)
+            self._url, self._listed = Url(source.bucket, source.name), source
+            self._version = None if source.crc32c is None else source
         self._target = target
         self._options = options
         self._key = (storage.endpoint, str(self._url))
-        self._operation = UrlOperation("download", self._url)
         self._sent = Sent("GET", self._url)
 
     async def run(self) -> Object:
@@ -120,7 +122,7 @@ class Download:
             try:
                 version, decoded = await self._download_version()
             except Gone as gone:
-                retries = retries or Retries(self._storage.policy, self._operation, self._sent)
+                retries = retries or Retries(self._storage.policy, self._sent)
                 await retries.after(await self._find_replacement(gone.error), TRANSIENT)
             else:
                 return replace(version, crc32c=None) if decoded else version
@@ -159,10 +161,12 @@ class Download:
         if resumes and self._version is None:
             await self._look_up()
         fetch, response = await self._open()
-        with nullcontext() if response is None else closing(response):
-            if resumes or fetch.version.size > SMALL:
-                return fetch.version, await self._write_kept_part(fetch, target, response)
-            return fetch.version, await self._write_new_part(fetch, target, response)
+        try:
+            write = self._write_kept_part if resumes or fetch.version.size > SMALL else self._write_new_part
+            return fetch.version, await write(fetch, target, response)
+        finally:
+            if response is not None:
+                response.close()
 
     async def _write_new_part(self, fetch: Fetch, target: TargetPath, response: Response | None) -> bool:
         """Download a small object through a temporary file, which then replaces the target.
@@ -238,13 +242,13 @@ class Download:
         """
         storage = self._storage
         url = storage.url(self._url.path, {"alt": "media", "generation": self._url.generation})
-        retries = Retries(storage.policy, self._operation, self._sent)
+        retries = Retries(storage.policy, self._sent)
         while True:
             retries.begin()
             try:
                 response = await storage.stream("GET", url, {"Accept-Encoding": GZIP})
                 if response.status != 200:
-                    raise await storage.error_for(str(self._operation), response)
+                    raise await storage.error_for(str(self._sent), response)
             except FAILURES as error:
                 await retries.after(error, storage.verdict(error))
                 continue
@@ -255,7 +259,5 @@ class Download:
             response.close()  # for a server that serves one request at a time
             item = await storage.stat(self._url)
             if item is None or item.crc32c is None:
-                raise WrongResponse(
-                    f"{self._operation}: the server states no CRC32C, so the download cannot be verified"
-                )
+                raise WrongResponse(f"{self._sent}: the server states no CRC32C, so the download cannot be verified")
             return None, item

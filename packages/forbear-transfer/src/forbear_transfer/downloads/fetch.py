@@ -5,7 +5,6 @@ Bytes of two generations are never joined.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing
 from typing import Protocol
 
 from forbear.verdicts import PERMANENT, TRANSIENT, Verdict
@@ -16,7 +15,7 @@ from forbear_transfer.encryption import EncryptionKey, key_of
 from forbear_transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError, WrongResponse
 from forbear_transfer.objects import Object
 from forbear_transfer.progress import current_progress
-from forbear_transfer.storage.calls import Retries, Sent, UrlOperation
+from forbear_transfer.storage.calls import Retries, Sent
 from forbear_transfer.storage.client import Storage
 from forbear_transfer.wire.response import Response, WireError
 
@@ -74,7 +73,6 @@ class Fetch:
     def __init__(self, storage: Storage, version: Object, *, decode: bool, keys: Sequence[EncryptionKey] = ()) -> None:
         self.version = version
         url = version.url
-        self._operation = UrlOperation("download", url)
         self._sent = Sent("GET", url)
         self._storage = storage
         self._url = storage.url(url.path, {"alt": "media", "generation": version.generation})
@@ -114,7 +112,7 @@ class Fetch:
             error = ChecksumMismatch(
                 f"{version.url} arrived with other bytes: their CRC32C is {crc32c}, and should be {version.crc32c}"
             )
-            retries = retries or Retries(self._storage.policy, self._operation, self._sent)
+            retries = retries or Retries(self._storage.policy, self._sent)
             await retries.after(error, TRANSIENT if restarts else PERMANENT)
             restarts -= 1
             current_progress.get().moved(-received.position)
@@ -127,7 +125,7 @@ class Fetch:
         byte 0. Raise Unsliceable, or the last failure once the policy allows no further attempt. Progress beyond the
         furthest byte so far starts the policy's limits anew.
         """
-        retries = Retries(self._storage.policy, self._operation, self._sent)
+        retries = Retries(self._storage.policy, self._sent)
         furthest = sink.position
         while True:
             if response is None:
@@ -136,8 +134,10 @@ class Fetch:
                 opened, response = response, None
                 if opened is None:
                     opened = await self._storage.stream("GET", self._url, self._make_headers(sink))
-                with closing(opened):  # unread bytes must not keep the server from the next request
+                try:
                     complete = await self._receive(opened, sink)
+                finally:
+                    opened.close()  # unread bytes must not keep the server from the next request
             except FAILURES as error:
                 if isinstance(error, HttpError) and error.status == 404:
                     _start_over(sink)
@@ -167,7 +167,7 @@ class Fetch:
         should be.
         """
         if response.status not in (200, 206):
-            raise await self._storage.error_for(str(self._operation), response)
+            raise await self._storage.error_for(str(self._sent), response)
         body = describe_body(self.version, sink.position, sink.end, response.status, response.headers)
         if body.decoded:
             body = body.with_head(await response.peek(len(GZIP_MAGIC)), self.version)
@@ -176,7 +176,7 @@ class Fetch:
         stop = limit if body.decoded else min(limit, sink.end)
         await self._pour(response, sink, stop, whole=stop == limit)
         if body.end is not None and sink.position < stop:
-            raise WrongResponse(f"{self._operation}: the response ended after {sink.position} of {stop} bytes")
+            raise WrongResponse(f"{self._sent}: the response ended after {sink.position} of {stop} bytes")
         return body.decoded or sink.position == sink.end
 
     async def _pour(self, response: Response, sink: Sink, stop: int, *, whole: bool) -> None:
@@ -191,7 +191,7 @@ class Fetch:
             if sink.position + len(data) <= stop:
                 return data
             if whole:
-                raise WrongResponse(f"{self._operation}: the response goes on after byte {stop}, where it should end")
+                raise WrongResponse(f"{self._sent}: the response goes on after byte {stop}, where it should end")
             return data[: stop - sink.position]
 
         if isinstance(sink, FileSink):
@@ -221,7 +221,7 @@ class Fetch:
         if body.decoded:
             if not self._decode:
                 raise TransferError(
-                    f"{self._operation}: the server decodes it on the way, so its stored bytes are not available",
+                    f"{self._sent}: the server decodes it on the way, so its stored bytes are not available",
                     "download it decoded, or bypass the proxy if there is one",
                 )
             if not whole:
@@ -234,7 +234,7 @@ class Fetch:
             self._ignored_ranges += 1
             if self._ignored_ranges > _MAX_IGNORED_RANGES:
                 raise Unsliceable
-            raise WrongResponse(f"{self._operation}: a range was requested, and the response has the whole object")
+            raise WrongResponse(f"{self._sent}: a range was requested, and the response has the whole object")
 
     def _verdict(self, error: Exception, sink: Sink) -> Verdict:
         """Return the verdict on a failure: TRANSIENT for WrongResponse and a 416, otherwise that of the storage.

@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import starmap
+from operator import itemgetter
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -39,6 +41,7 @@ from forbear_transfer.wire.response import Response, WireError
 
 IDEMPOTENCY = "x-goog-gcs-idempotency-token"
 
+_take_groups = itemgetter(*starmap(slice, ((0, 8), (8, 12), (13, 16), (17, 20), (20, 32))))
 _READ = Request("GET", "storage.googleapis.com", "/storage/v1/b/-/o/-")
 
 
@@ -151,7 +154,7 @@ def verdict(error: Exception, policy: Policy | None = None, request: Request | N
 def new_token() -> str:
     """Return a new random token (a UUID) for one write, to be sent with all its attempts."""
     digits = os.urandom(16).hex()  # the module uuid takes longer, and long to import
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+    return "{}-{}-4{}-a{}-{}".format(*_take_groups(digits))
 
 
 class Sent(NamedTuple):
@@ -165,28 +168,22 @@ class Sent(NamedTuple):
         """The address as text: "gs://bucket/name"."""
         return str(self.url)
 
-
-class UrlOperation(NamedTuple):
-    """The name of a transfer in errors and reports, such as "download gs://bucket/name"; most need no such text."""
-
-    verb: str
-    url: Url
-
     def __str__(self) -> str:
-        return f"{self.verb} {self.url}"
+        """Return the name of the transfer in errors, such as "download gs://bucket/name"; most need no such text."""
+        return f"{'download' if self.method == 'GET' else 'upload'} {self.url}"
 
 
 class Retries:
     """The retries of a transfer that continues where it stopped; each progress resets the limits of the policy.
 
-    `operation` is the name of the operation in reports, and `sent` says there what is sent. A PUT is part of a
-    resumable upload.
+    `sent` says in reports what is sent, and `operation` is the name of the operation there, by default the text of
+    `sent`. A PUT is part of a resumable upload.
     """
 
-    def __init__(self, policy: Policy, operation: UrlOperation | str, sent: Sent) -> None:
+    def __init__(self, policy: Policy, sent: Sent, operation: str = "") -> None:
         self._policy = policy
-        self._operation = operation
         self._sent = sent
+        self._operation = operation
         self._run: Run | None = None
         self._spending = None if policy.budget is None else Spending(policy.budget)
         self._is_counted = False
@@ -223,7 +220,7 @@ class Retries:
     def _record_begin(self) -> Run:
         runtime, spending = current_runtime(), self._spending
         started = runtime.monotonic()
-        name = str(self._operation)
+        name = self._operation or str(self._sent)
         return Run(self._policy, name, runtime, started, awaits=True, subject=self._sent, spending=spending)
 
 

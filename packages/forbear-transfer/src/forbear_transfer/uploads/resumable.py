@@ -91,7 +91,7 @@ class ResumableUpload:
         Raise an error when the upload has failed, or when the policy allows no further attempt.
         """
         session = self._session
-        retries = Retries(self._storage.policy, "storage.objects.insert", Sent("PUT", self._condition.target))
+        retries = Retries(self._storage.policy, Sent("PUT", self._condition.target), "storage.objects.insert")
         while True:
             if session.step is Step.START:
                 there = await self._start()
