@@ -100,13 +100,13 @@ class FileSource(AbstractContextManager["FileSource", None]):
 
     async def crc32c(self) -> str:
         """Return the CRC32C of all bytes of the file, in base64. Bytes that were not hashed yet are read."""
-        rest = self.pieces(self._crc.size, self.stat.st_size)
-        if self.stat.st_size - self._crc.size > _INLINE:
-            await run_steps(rest)
-        else:
-            for _ in rest:
+        crc, size = self._crc, self.stat.st_size
+        if size - crc.size > _INLINE:
+            await run_steps(self.pieces(crc.size, size))
+        elif size > crc.size:
+            for _ in self.pieces(crc.size, size):
                 pass
-        return self._crc.text
+        return crc.text
 
     async def measure(self) -> tuple[int, str]:
         """Return size and CRC32C of the file."""

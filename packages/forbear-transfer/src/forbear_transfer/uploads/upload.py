@@ -14,8 +14,8 @@ from forbear.adapters import replace
 from forbear_transfer.encryption import NewObjectOptions, ObjectEncryption
 from forbear_transfer.errors import HttpError, Stalled, StrPath, maybe_done
 from forbear_transfer.files import PIECE
-from forbear_transfer.metadata import ObjectMetadata, check_keywords, with_keywords
-from forbear_transfer.objects import FIELDS, MODE, MTIME, Object, Url, format_mode
+from forbear_transfer.metadata import NO_METADATA, ObjectMetadata, check_keywords, with_keywords
+from forbear_transfer.objects import MODE, MTIME, Object, Url, format_mode
 from forbear_transfer.precondition import Precondition, make_key_error, mismatch, refuses_checksum
 from forbear_transfer.progress import current_progress, warner
 from forbear_transfer.state import SMALL, State
@@ -32,7 +32,9 @@ CHUNK_SIZE = 64 * 1024 * 1024
 
 _BOUNDARY = os.urandom(16).hex()  # a secret, so it does not occur in any data
 _MULTIPART = {"Content-Type": f"multipart/related; boundary={_BOUNDARY}"}
+_ENDING = f"\r\n--{_BOUNDARY}--\r\n".encode()
 _MAX_REFUSALS = 3
+_encode = json.JSONEncoder().encode
 
 
 @with_keywords(NewObjectOptions)
@@ -156,18 +158,19 @@ async def _insert(
     data = source.read() if isinstance(source, FileSource) and size <= PIECE else None
     size, crc32c = size if data is None else len(data), await source.crc32c()
     await source.verify()
-    opening, ending = _make_multipart({**resource, "crc32c": crc32c})
-    pieces = partial(source.pieces, 0, size)
-    body = RequestBody(pieces, size, moved, opening, ending) if data is None else b"".join((opening, data, ending))
+    opening, ending = _make_multipart(resource, crc32c)
+    body: bytes | RequestBody
+    if data is None:
+        body = RequestBody(partial(source.pieces, 0, size), size, moved, opening, ending)
+    else:
+        body = b"".join((opening, data, ending))
     refusals, in_doubt = 0, False
-    headers = {**_MULTIPART, **condition.key_headers}
+    what, path, headers = f"upload {source.name}", condition.target.upload_path, {**_MULTIPART, **condition.key_headers}
     made: Object | None = None
     while made is None:
-        query = {"uploadType": "multipart", **condition.query, "fields": FIELDS}
+        query = {"uploadType": "multipart", **condition.query}  # the names of all fields are longer than the others
         try:
-            response = await storage.call(
-                f"upload {source.name}", "POST", condition.target.upload_path, query, headers=headers, body=body
-            )
+            response = await storage.call(what, "POST", path, query, headers=headers, body=body)
         except HttpError as error:
             in_doubt = in_doubt or maybe_done(error)  # if one attempt may have made it, later ones may find it
             if error.status == 412:
@@ -254,15 +257,17 @@ async def _is_current(storage: Storage, made: Object) -> bool:
     return current is not None and current.generation == made.generation
 
 
-def _make_multipart(resource: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """Return the bytes of a multipart body before the data (with `resource`, the metadata, as JSON) and after it."""
+def _make_multipart(resource: Mapping[str, Any], crc32c: str) -> tuple[bytes, bytes]:
+    """Return the bytes of a multipart body before the data (with the metadata and the checksum) and after it."""
     opening = (
-        f"--{_BOUNDARY}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{json.dumps(resource)}\r\n"
+        f"--{_BOUNDARY}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n"
+        f"{_encode({**resource, 'crc32c': crc32c})}\r\n"
         f"--{_BOUNDARY}\r\nContent-Type: {resource['contentType']}\r\n\r\n"
     )
-    return opening.encode(), f"\r\n--{_BOUNDARY}--\r\n".encode()
+    return opening.encode(), _ENDING
 
 
 def _make_resource(chosen: ObjectMetadata, name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
     """Return the metadata of an object, as the API has it; the default of the content type is guessed from `name`."""
-    return chosen.over({"contentType": guess_content_type(name), "metadata": metadata})
+    resource = {"contentType": guess_content_type(name), "metadata": metadata}
+    return resource if chosen is NO_METADATA else chosen.over(resource)

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import BinaryIO
 
 from forbear import report
@@ -82,36 +81,45 @@ async def perform(
 
 
 async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object:
+    source = item.source
+    if not isinstance(source, Url):
+        return await _upload(storage, item, source, state)
     try:
-        return await _copy_any(storage, item, folders, state)
+        return await _copy_object(storage, item, source, folders, state)
     except HttpError as error:
-        source = item.source
-        if error.status != 404 or item.object is not None or not isinstance(source, Url) or source.generation:
+        if error.status != 404 or item.object is not None or source.generation:
             raise
         if not await storage.is_folder(source) or await storage.stat(source) is not None:
             raise
         raise await explain_absence(storage, source) from error
 
 
-async def _copy_any(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object:
-    """Upload, download or copy, and import only what does it: it takes a while to load."""
-    source, target = item.source, item.target
-    generation = 0 if item.no_clobber else item.generation
-    encryption = item.encryption or DEFAULT_ENCRYPTION
-    if not isinstance(source, Url):
-        if not isinstance(target, Url):
-            raise TransferError(f"{source} and {target} are both local", "copy them with cp")
-        from forbear_transfer.uploads.upload import send
+async def _upload(storage: Storage, item: Item, source: str, state: StrPath | None) -> Object:
+    target = item.target
+    if not isinstance(target, Url):
+        raise TransferError(f"{source} and {target} are both local", "copy them with cp")
+    if item.size is None and source != STREAM and is_pipe(source):  # a user has named it
+        with await in_thread(_open_pipe, source) as pipe:  # which waits for its writer
+            return await _send(storage, item, pipe, target, state)
+    return await _send(storage, item, sys.stdin.buffer if source == STREAM else source, target, state)
 
-        metadata = NO_METADATA if item.metadata is None else item.metadata
-        upload = partial(
-            send, storage, target=target, generation=generation, chosen=metadata, encryption=encryption, state=state,
-            gzip=item.gzip, verify_source=item.verify_source, preserve_posix=item.preserve_posix,
-        )  # fmt: skip
-        if item.size is None and source != STREAM and is_pipe(source):  # a user has named it
-            with await in_thread(_open_pipe, source) as pipe:  # which waits for its writer
-                return await upload(pipe)
-        return await upload(sys.stdin.buffer if source == STREAM else source)
+
+def _send(
+    storage: Storage, item: Item, source: BinaryIO | str, target: Url, state: StrPath | None
+) -> Awaitable[Object]:
+    from forbear_transfer.uploads.upload import send  # here, as it takes a while to load
+
+    return send(
+        storage, source, target, 0 if item.no_clobber else item.generation, item.metadata or NO_METADATA,
+        item.encryption or DEFAULT_ENCRYPTION, state=state, gzip=item.gzip, verify_source=item.verify_source,
+        preserve_posix=item.preserve_posix,
+    )  # fmt: skip
+
+
+async def _copy_object(storage: Storage, item: Item, source: Url, folders: Folders, state: StrPath | None) -> Object:
+    """Download or copy, and import only what does it."""
+    target, generation = item.target, 0 if item.no_clobber else item.generation
+    encryption = item.encryption or DEFAULT_ENCRYPTION
     keys, version = encryption.decryption_keys, source if source.generation is not None else item.object or source
     if isinstance(target, Url):
         from forbear_transfer.rewrite import copy
