@@ -44,7 +44,7 @@ UNTRIED = (
     "--ignore=packages/forbear/tests/run/test_budget_rules.py",
     "--ignore=packages/forbear/tests/run/test_derive_repr.py",
     "--ignore=packages/forbear/tests/run/test_spending.py",
-    "--deselect=packages/forbear/tests/run/test_endings.py::test_clients_have_no_place_for_them",
+    "--deselect=packages/forbear/tests/run/test_answers.py::test_clients_have_no_place_for_them",
     "--deselect=packages/forbear/tests/run/whole_runs/test_endless.py::test_memory_does_not_grow",  # freed later there
     "--deselect=packages/forbear/tests/run/whole_runs/test_greenlets.py::test_others_run_while_one_waits",
 )

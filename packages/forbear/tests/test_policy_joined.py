@@ -12,9 +12,8 @@ from forbear.core.limits import Limits
 from forbear.core.report import report
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT
 from forbear.policy import Policy, retry
-from forbear.run.answers import rule_of
+from forbear.run.answers import TryAgain, rule_of
 from forbear.run.budget import Budget
-from forbear.run.endings import TryAgain
 from forbear_testkit.run.cases import Broken, Busy
 from forbear_testkit.run.drivers import DRIVERS, WITH_VALUES, Driver
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from forbear.judges.functions import may_repeat
     from forbear.judges.transient import transient
     from forbear.read_modify_write import aupdate, update
-    from forbear.run.endings import TryAgain, Unsatisfied
+    from forbear.run.answers import TryAgain, Unsatisfied
     from forbear.run.judge_slot import Judge
     from forbear.run.keys import run_key
     from forbear.run.listeners import Listener
@@ -62,8 +62,8 @@ if not TYPE_CHECKING:
         "IdempotencyKey": "http.api",
         "NoAnswer": "answers",
         "Throttled": "run.spending",
-        "TryAgain": "run.endings",
-        "Unsatisfied": "run.endings",
+        "TryAgain": "run.answers",
+        "Unsatisfied": "run.answers",
         "at_least_once": "services.at_least_once",
         "aupdate": "read_modify_write",
         "explain": "answers.subject",

@@ -14,7 +14,7 @@ from anyio.lowlevel import checkpoint
 from forbear.core.decide import Reason
 from forbear.core.report import report
 from forbear.policy import retry
-from forbear.run.endings import Unsatisfied
+from forbear.run.answers import Unsatisfied
 from forbear.testing.script import Script
 from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.cases import BUSY, Broken, Busy

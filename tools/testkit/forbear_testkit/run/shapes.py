@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from forbear.core.backoff import Constant
 from forbear.policy import Policy, retry
-from forbear.run.endings import TryAgain
+from forbear.run.answers import TryAgain
 from forbear_testkit.run.cases import BUSY, Broken, Busy
 
 INNER = BUSY.with_repeatable(False)

@@ -13,7 +13,7 @@ from forbear.core.record import reports_made
 from forbear.core.report import Report, attach
 from forbear.core.verdict import Kind
 from forbear.run import listeners
-from forbear.run.endings import Unsatisfied, refusal_of
+from forbear.run.answers import Unsatisfied, refusal_of
 from forbear.run.functions import warn_of_blocking
 from forbear.run.grant import Grant
 from forbear.run.judges import RAISE, declined

@@ -7,9 +7,18 @@ from forbear.core.events import Succeeded
 from forbear.core.record import reports_made
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind
 from forbear.run import listeners
-from forbear.run.answers import Broken, judge, read_stop, rule_of, set_delay, verdict_of_error, verdict_of_value
+from forbear.run.answers import (
+    Broken,
+    TryAgain,
+    judge,
+    read_stop,
+    refusal_of,
+    rule_of,
+    set_delay,
+    verdict_of_error,
+    verdict_of_value,
+)
 from forbear.run.doubt import UNSAFE_CALL, leave_call_in_doubt
-from forbear.run.endings import TryAgain, refusal_of
 from forbear.run.failure import DetailedFailure, Failure
 from forbear.run.grant import Grant
 from forbear.run.judge_slot import unsafe_by_evidence

@@ -30,8 +30,8 @@ from forbear.exchange.redis.blocking import blocking_time
 from forbear.exchange.redis.descriptions import SentCommands
 from forbear.exchange.redis.settings import RECOMMENDED, RedisSettings
 from forbear.exchange.redis.verdicts import Phase, is_refused, phase_of, verdict_of
+from forbear.run.answers import refusal_of
 from forbear.run.doubt import leave_in_doubt
-from forbear.run.endings import refusal_of
 from forbear.run.failure import DetailedFailure
 from forbear.run.runtime import AttemptTimeout
 from forbear.services.redis.errors import hide_arguments

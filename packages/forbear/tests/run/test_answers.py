@@ -16,7 +16,7 @@ from forbear.core.report import report
 from forbear.core.verdict import CONFLICT, PERMANENT
 from forbear.policy import Policy, retry
 from forbear.read_modify_write import update
-from forbear.run.endings import TryAgain, Unsatisfied
+from forbear.run.answers import TryAgain, Unsatisfied
 from forbear.run.iterate import AsyncAttempts, Attempts
 from forbear.run.judges import RAISE
 from forbear.run.switch import disabled
