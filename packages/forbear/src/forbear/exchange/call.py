@@ -57,10 +57,7 @@ class Start:
 
 
 class CallState(Start):
-    """The state of one call through its attempts; `entry` is the call in the ledger.
-
-    `key` is the one that the adapter made, and `run` has the failures; None without.
-    """
+    """The state of a call. None without: its `entry` in the ledger, the adapter's `key`, and the `run` of failures."""
 
     __slots__ = ("entry", "key", "policy", "run", "spending")
 
@@ -123,11 +120,7 @@ class CallState(Start):
 
 
 class RetriedCall(CallState):
-    """A call that one judgement is about: an RPC, a call of Google's clients or of AWS; made before the first attempt.
-
-    Report each attempt (`failed` or `succeeded`, or `end` if it is cancelled). Ask the grant that `failed` returns, and
-    wait before the next one.
-    """
+    """A call that one judgement is about. Report each attempt, ask the grant that `failed` returns, and wait for it."""
 
     __slots__ = ()
 
