@@ -13,7 +13,7 @@ from forbear.policy import Policy
 from forbear.services.redis.errors import needs_reconnect, verdict_of_response
 from forbear.services.redis.service import classify, explain_refusal
 from forbear.services.redis.table import NAME, CommandJudgement
-from forbear.services.redis.vouch import find_similar, option_for
+from forbear.services.redis.vouch import find_similar_command, option_for
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9._|-]{0,39}", re.ASCII)
 
@@ -51,7 +51,7 @@ def answer(words: Sequence[str], profile: ProfileChoice) -> Answer:
     profile.check_service(NAME, "a Redis command")
     policy = profile.policy(NAME)
     judgement = classify(words)
-    if judgement.operation is None and (near := find_similar(words)):
+    if judgement.operation is None and (near := find_similar_command(words[0].upper())):
         raise NoAnswer(f"{words[0].upper()} is no known command of Redis", f"is it {near}?")
     name, count = _describe(words, judgement)
     option = option_for(judgement, words)

@@ -27,7 +27,6 @@ from valkey.retry import Retry
 from forbear.clients._redis.aio import AsyncClientMixin, AsyncClusterMixin, AsyncPipelineMixin, AsyncPubSubMixin
 from forbear.clients._redis.client import ClientMixin, ClusterMixin, PipelineMixin, PubSubMixin
 from forbear.clients._redis.cluster import Node, asend_pipeline, guard_node, send_pipeline
-from forbear.exchange.redis.cluster import current_nodes
 from forbear.exchange.redis.descriptions import promised
 from forbear.exchange.redis.settings import ONCE, RedisSettings
 
@@ -76,10 +75,7 @@ class Valkey(ClientMixin[Pipeline, PubSub], valkey.Valkey):  # pyright: ignore[r
     _raised = _RAISED
     _pipeline_class = Pipeline
     _pubsub_class = PubSub
-
-    @staticmethod
-    def _switch_retries_off() -> dict[str, Any]:
-        return {"retry": Retry(NoBackoff(), 0)}
+    _switch_retries_off = staticmethod(lambda: {"retry": Retry(NoBackoff(), 0)})
 
 
 class AsyncPipeline(AsyncPipelineMixin, _async.Pipeline):  # type: ignore[misc]
@@ -107,10 +103,7 @@ class AsyncValkey(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMe
     _raised = _RAISED
     _pipeline_class = AsyncPipeline
     _pubsub_class = AsyncPubSub
-
-    @staticmethod
-    def _switch_retries_off() -> dict[str, Any]:
-        return {"retry": AsyncRetry(NoBackoff(), 0)}
+    _switch_retries_off = staticmethod(lambda: {"retry": AsyncRetry(NoBackoff(), 0)})
 
 
 class ClusterPipeline(_sync_cluster.ClusterPipeline):
@@ -120,8 +113,7 @@ class ClusterPipeline(_sync_cluster.ClusterPipeline):
 
     def get_valkey_connection(self, node: _sync_cluster.ClusterNode) -> Any:
         find: Callable[..., Any] = super().get_valkey_connection
-        nodes = current_nodes()
-        return Node(find(node), None if nodes is None else nodes.command)
+        return Node(find(node))
 
     def send_cluster_commands(
         self, stack: Sequence[Any], raise_on_error: bool = True, allow_redirections: bool = True
@@ -140,10 +132,7 @@ class ValkeyCluster(ClusterMixin, _sync_cluster.ValkeyCluster):
 
     _lost = (ConnectionError, TimeoutError)
     _raised = _RAISED
-
-    @staticmethod
-    def _switch_retries_off() -> dict[str, Any]:
-        return {"cluster_error_retry_attempts": 0}
+    _switch_retries_off = staticmethod(lambda: {"cluster_error_retry_attempts": 0})
 
     def get_valkey_connection(self, node: _sync_cluster.ClusterNode) -> Any:
         find: Callable[..., Any] = super().get_valkey_connection
@@ -189,10 +178,9 @@ class AsyncValkeyCluster(AsyncClusterMixin, _async_cluster.ValkeyCluster):  # ty
     _lost = (ConnectionError, TimeoutError)
     _raised = _RAISED
     _connection = AsyncConnection
-
-    @staticmethod
-    def _switch_retries_off() -> dict[str, Any]:
-        return {"cluster_error_retry_attempts": 0, "connection_error_retry_attempts": 0}
+    _switch_retries_off = staticmethod(
+        lambda: {"cluster_error_retry_attempts": 0, "connection_error_retry_attempts": 0}
+    )
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> AsyncClusterPipeline:
         if transaction or shard_hint:

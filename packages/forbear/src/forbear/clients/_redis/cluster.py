@@ -18,7 +18,6 @@ from forbear.exchange.redis.descriptions import describe_together
 from forbear.exchange.redis.settings import RECOMMENDED, RedisSettings, address_of, refuse_later_retries
 from forbear.exchange.redis.verdicts import needs_new_connection
 from forbear.policy import Policy
-from forbear.services.redis.words import Command
 
 if TYPE_CHECKING:
 
@@ -35,21 +34,18 @@ else:
 
 def guard_node(node: Any) -> Any:
     """Return the client of a node, for the command of the current attempt; outside of one, `node` itself."""
-    nodes = current_nodes()
-    return node if nodes is None else Node(node, nodes.command)
+    return node if current_nodes() is None else Node(node)
 
 
 class Node:
-    """The client of one node, of a sync library, while `command` is sent through it once; also its connection pool.
-
-    `command` is None for the commands of a pipeline.
-    """
+    """The client of one node, of a sync library, while something is sent through it once; also its connection pool."""
 
     __slots__ = ("_command", "_earlier", "_is_read", "_node", "connection", "connection_pool")
 
-    def __init__(self, node: Any, command: Command | None) -> None:
+    def __init__(self, node: Any) -> None:
+        nodes = current_nodes()
         self._node = node
-        self._command = command
+        self._command = None if nodes is None else nodes.command  # None for the commands of a pipeline
         self._is_read = False
         self._earlier = sys.exception()  # which the caller handles
         self.connection = node.connection

@@ -54,14 +54,6 @@ _RAISED = (redis.RedisError, RedisClusterException)
 P = TypeVar("P")
 
 
-def _switch_retries_off() -> dict[str, Any]:
-    return {"retry": Retry(NoBackoff(), 0)}
-
-
-def _switch_async_retries_off() -> dict[str, Any]:
-    return {"retry": AsyncRetry(NoBackoff(), 0)}
-
-
 class Pipeline(PipelineMixin, _sync.Pipeline):
     """A pipeline of a `Redis`, with its retries.
 
@@ -109,7 +101,7 @@ class Redis(ClientMixin[Pipeline, PubSub], redis.Redis):  # pyright: ignore[repo
     _raised = _RAISED
     _pipeline_class = Pipeline
     _pubsub_class = PubSub
-    _switch_retries_off = staticmethod(_switch_retries_off)
+    _switch_retries_off = staticmethod(lambda: {"retry": Retry(NoBackoff(), 0)})
 
 
 class AsyncPipeline(AsyncPipelineMixin, _async.Pipeline):  # type: ignore[misc]
@@ -137,7 +129,7 @@ class AsyncRedis(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMet
     _raised = _RAISED
     _pipeline_class = AsyncPipeline
     _pubsub_class = AsyncPubSub
-    _switch_retries_off = staticmethod(_switch_async_retries_off)
+    _switch_retries_off = staticmethod(lambda: {"retry": AsyncRetry(NoBackoff(), 0)})
 
 
 class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
@@ -147,7 +139,7 @@ class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
     A command for several nodes counts as executed once one of them has it. Example: see `Redis`.
     """
 
-    _switch_retries_off = staticmethod(_switch_retries_off)
+    _switch_retries_off = staticmethod(lambda: {"retry": Retry(NoBackoff(), 0)})
     _lost = (redis.ConnectionError, redis.TimeoutError)
     _raised = _RAISED
 
@@ -169,7 +161,7 @@ class AsyncRedisCluster(  # type: ignore[misc]
 ):
     """A `redis.asyncio.RedisCluster` that retries as `RedisCluster` does, with all arguments. Example: see `Redis`."""
 
-    _switch_retries_off = staticmethod(_switch_async_retries_off)
+    _switch_retries_off = staticmethod(lambda: {"retry": AsyncRetry(NoBackoff(), 0)})
     _lost = (redis.ConnectionError, redis.TimeoutError)
     _raised = _RAISED
     _connection = AsyncConnection

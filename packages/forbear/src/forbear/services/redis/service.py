@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from forbear.core.record import Record
 from forbear.core.service import TableEntry, why_not
@@ -84,12 +83,6 @@ def explain_refusal(judgement: CommandJudgement) -> str:
     return why_not(judgement, name)
 
 
-class _Alternative(NamedTuple):
-    rules: tuple[Rule, ...]
-    promises: frozenset[str]
-    judgement: CommandJudgement
-
-
 class _Operation:
     """One row of the table, with all judgements that are possible for its command made beforehand."""
 
@@ -110,8 +103,9 @@ class _Operation:
             depends=row.depends,
             scripted=row.effect.startswith(_SCRIPTED),
         )
+        # The rules and the promises of each alternative, and the judgement if they hold.
         self._alternatives = tuple(
-            _Alternative(
+            (
                 tuple(RULES[row.command][name] for prefix, name in terms if prefix == "arg"),
                 frozenset(name for prefix, name in terms if prefix == "caller"),
                 self._unmet.replace(met=text, repeatable=True),
@@ -139,43 +133,27 @@ def _hold(rules: tuple[Rule, ...], command: Command) -> bool:
         return False
 
 
-class _Entry:
-    """The operations whose names begin with one word: the command `alone`, and those of its `subcommands`."""
-
-    __slots__ = ("alone", "subcommands")
-
-    def __init__(self) -> None:
-        self.alone: _Operation | None = None
-        self.subcommands: dict[bytes, _Operation] = {}
-
-
 @cache
-def _entries() -> dict[bytes, _Entry]:
-    entries: dict[bytes, _Entry] = {}
+def _operations() -> dict[bytes, dict[bytes | None, _Operation]]:
+    """Return the operations by the first word of their names, and then by the second, None for a command alone."""
+    operations: dict[bytes, dict[bytes | None, _Operation]] = {}
     for row in commands():
         name, _, subcommand = row.command.encode().partition(b" ")
-        entry = entries.setdefault(name, _Entry())
-        if subcommand:
-            entry.subcommands[subcommand] = _Operation(row)
-        else:
-            entry.alone = _Operation(row)
-    return entries
+        operations.setdefault(name, {})[subcommand or None] = _Operation(row)
+    return operations
 
 
 def _find(command: Command) -> tuple[_Operation | None, Command]:
     """Return the operation of a command, None if it is unknown, and the command with its name split into words."""
     try:
-        entry = _entries().get(keyword(command[0]))
-        if entry is None:
+        operations = _operations().get(keyword(command[0]))
+        if operations is None:
             command = [*octets(command[0]).split(), *command[1:]]  # at white space, as the clients do
-            entry = _entries().get(keyword(command[0]))
-        if entry is None:
-            return None, command
-        if entry.subcommands and len(command) > 1:
-            return entry.subcommands.get(keyword(command[1])), command
+            operations = _operations().get(keyword(command[0]), {})
+        has_subcommand = len(command) > 1 and not operations.keys() <= {None}
+        return operations.get(keyword(command[1]) if has_subcommand else None), command
     except (LookupError, TypeError):
         return None, command
-    return entry.alone, command
 
 
 def _entry(row: CommandRow) -> TableEntry:

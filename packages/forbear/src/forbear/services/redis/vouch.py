@@ -5,10 +5,10 @@ it only adds something, it must not share a key with another write there; see `f
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable
 from functools import cache
 
+from forbear.core.check import find_similar
 from forbear.core.service import OperationSet
 from forbear.core.verdict import Safety
 from forbear.services.redis.service import commands
@@ -29,7 +29,6 @@ _BY_ONE = {"INCRBY": "INCR", "DECRBY": "DECR"}
 """The commands by which the libraries' `incr()` and `decr()` send another one."""
 
 _PLAIN = (int, str, bytes)
-_SIMILAR = 0.75
 
 
 def safe_commands(safe: "str | Iterable[str]") -> Safe:
@@ -68,12 +67,10 @@ def names_of(name: str, command: Command) -> set[str]:
     return {name, _BY_ONE[name]} if by_one else {name}
 
 
-def find_similar(words: Sequence[str]) -> str | None:
-    """Return the known command that is meant by one which is not known, None if none is; modules have others."""
-    name = words[0].upper()
-    if name in _depends() or name in _containers():
-        return None
-    return next(iter(get_close_matches(name, _depends(), 1, _SIMILAR)), None)
+def find_similar_command(name: str) -> str | None:
+    """Return the known command that is meant by a name which is not known, None if none is; modules have others."""
+    is_known = name in _depends() or name in _containers()
+    return None if is_known else find_similar(name, _depends(), 0.75)
 
 
 def _check_name(text: object) -> str:
@@ -96,8 +93,7 @@ def _check_name(text: object) -> str:
         first = name.partition(" ")[0]
         if first != name and first in _depends() and first not in _containers():
             raise ValueError(f'`safe` must hold names of commands without arguments, such as "{first}"; got {text!r}')
-        similar = find_similar([name])
-        if similar is not None:
+        if (similar := find_similar_command(name)) is not None:
             raise ValueError(f'`safe` must hold names of commands; got {text!r}, is it "{similar}"?')
         if first != name and first not in _containers() and "." not in first:
             raise ValueError(f"`safe` must hold names of commands; got {text!r}, and there is no {first}")
