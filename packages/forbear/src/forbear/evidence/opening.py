@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 _OPENING = frozenset({"_get_conn", "_prepare_proxy", "_validate_conn"})
 """The functions of urllib3's pool that run before a request: take a connection, open the tunnel, shake hands."""
 
-_SENDING = frozenset({"request", "request_chunked", "getresponse"})
-"""The methods of urllib3's connection that send a request, in which http.client may open it, or await the response."""
+_SENDING = frozenset({"request", "request_chunked"})
+"""The methods of urllib3's connection that send a request; http.client may open the connection within them."""
 
 POOLS, _CONNECTIONS, RESPONSES, MANAGERS = (
     tuple(
@@ -23,7 +23,7 @@ POOLS, _CONNECTIONS, RESPONSES, MANAGERS = (
 )
 """The modules of urllib3. urllib3-future, which niquests needs, takes its place, or stands beside it."""
 
-_PHASES = {**dict.fromkeys(_OPENING, POOLS), **dict.fromkeys(_SENDING, _CONNECTIONS)}
+_PHASES = {**dict.fromkeys(_OPENING, POOLS), **dict.fromkeys((*_SENDING, "getresponse"), _CONNECTIONS)}
 
 _SENDERS = frozenset({*_CONNECTIONS, "http.client", "botocore.awsrequest"})
 """The modules of connections; botocore's overrides methods of http.client's."""
@@ -37,7 +37,7 @@ def was_opening(trace: "TracebackType | None") -> bool | None:
     while trace is not None:
         name = trace.tb_frame.f_code.co_name
         if name in _PHASES and trace.tb_frame.f_globals.get("__name__") in _PHASES[name]:
-            return name in _OPENING or _was_connecting(trace)
+            return name in _OPENING or (name in _SENDING and _was_connecting(trace))
         trace = trace.tb_next
     return None
 

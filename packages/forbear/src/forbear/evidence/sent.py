@@ -39,10 +39,9 @@ class Sent:
     It has bodies and headers, so it must not outlive the judgement.
     """
 
-    __slots__ = (
-        "client", "hop", "method", "operation", "protocol", "service", "status", "subject", "unread", "unsent",
-        "watched",
-    )  # fmt: skip
+    service: str | None = None
+    operation: "tuple[str, dict[str, Any]] | None" = None
+    watched = False
 
     def __init__(
         self,
@@ -64,9 +63,6 @@ class Sent:
         self.unsent = unsent
         self.hop = hop
         self.status = status
-        self.service: str | None = None
-        self.operation: tuple[str, dict[str, Any]] | None = None
-        self.watched = False
 
     def __repr__(self) -> str:
         """Return client and method; all else may be secret."""

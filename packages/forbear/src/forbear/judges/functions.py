@@ -314,5 +314,5 @@ def _find_least_safe(evidence: Evidence, error: BaseException, context: "RunCont
                 _note_latest(facts, context)
             if sent.method not in READS and (reads := context.reads):
                 facts.read_before = was_read(sent, reads)
-        pairs.append((row_of(facts), facts))
+        pairs.append((ROWS[0] if facts.is_read else row_of(facts), facts))
     return pairs[0] if len(pairs) == 1 else min(pairs, key=lambda pair: (pair[0].repeats, not pair[0].maybe_done))
