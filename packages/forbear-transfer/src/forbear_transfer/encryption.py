@@ -18,10 +18,10 @@ from forbear_transfer.objects import Object
 _SIZE = 32
 _LONGEST_FILE = 4096
 _RULE = "base64 of 32 bytes, such as `openssl rand -base64 32` prints"
-_KEY = re.compile(r"[\w+/-]{40,43}=", re.ASCII)  # a path has no two slashes in a row, so some may be missing
+_KEY = r"[\w+/-]{40,43}="  # a path has no two slashes in a row, so some may be missing
 _WRITE_KEY = "write the key to a file, and name the file"
 _PREFIX, _SOURCE_PREFIX = "x-goog-encryption-", "x-goog-copy-source-encryption-"
-_KMS_KEY = re.compile(r"projects/[^/\s]+/locations/[\w-]{1,63}/keyRings/[\w-]{1,63}/cryptoKeys/[\w-]{1,63}", re.ASCII)
+_KMS_KEY = r"projects/[^/\s]+/locations/[\w-]{1,63}/keyRings/[\w-]{1,63}/cryptoKeys/[\w-]{1,63}"
 
 
 class EncryptionKey:
@@ -54,7 +54,7 @@ class EncryptionKey:
             with open(path, "rb") as file:
                 text = file.read(_LONGEST_FILE)
         except OSError as error:
-            if _KEY.fullmatch(str(path)):
+            if re.fullmatch(_KEY, str(path), re.ASCII):
                 raise TransferError("cannot read the file: its name looks like a key itself", _WRITE_KEY) from None
             raise unreadable(str(path), error) from error
         return cls(_parse(text.decode("ascii", "replace"), str(path))[0])
@@ -127,7 +127,7 @@ class ObjectEncryption:
                 raise ValueError("`encryption_key` does not go with `kms_key`; leave one of them out")
         if kms_key is not None and not isinstance(kms_key, str):
             raise TypeError(f"`kms_key` must be a string, got {type(kms_key).__name__}")
-        if kms_key is not None and not _KMS_KEY.fullmatch(kms_key):
+        if kms_key is not None and not re.fullmatch(_KMS_KEY, kms_key, re.ASCII):
             raise ValueError(
                 "`kms_key` must be projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY, "
                 f"got {kms_key!r}; copy the name of the key from Cloud KMS"

@@ -68,6 +68,9 @@ def test_a_copy_loads_only_what_it_uses(args: tuple[str, ...], cloud: Cloud, env
     unwanted = {
         "dataclasses",
         "difflib",
+        "forbear.answers.profile",
+        "forbear.core.presets",
+        "forbear.services.policies",
         "forbear.services.redis.errors",
         "google.auth",
         "http",

@@ -32,14 +32,14 @@ _EVERYWHERE = {"retry-after-ms": "milliseconds", "x-ms-retry-after-ms": "millise
 _AWS = {"x-amz-retry-after": "milliseconds"}
 _AWS_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws", ".on.aws")
 _RETRY_INFO = "google.rpc.RetryInfo"
-_JSON_OR_PROTO = re.compile(r"application/(?:[\w.-]+\+)?(?:json|x-protobuf|protobuf)\b", re.IGNORECASE)
+_JSON_OR_PROTO = r"(?i)application/(?:[\w.-]+\+)?(?:json|x-protobuf|protobuf)\b"  # few responses need the patterns
 
 _LONGEST = 1024
 """The number of characters of a header that are read."""
 _MOST = 16
-_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-_QUOTA = re.compile(r";\s*(r|t)\s*=\s*([0-9]+)(?![0-9.])")
-_RESET = re.compile(r"reset(?:-after)?(?=-|$)")
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_QUOTA = r";\s*(r|t)\s*=\s*([0-9]+)(?![0-9.])"
+_RESET = r"reset(?:-after)?(?=-|$)"
 
 
 def add_wait(verdict: Verdict, wait: Wait | None) -> Verdict:
@@ -86,7 +86,7 @@ def find_wait(
 
 def may_ask_in_body(status: int, headers: Mapping[str, str]) -> bool:
     """Return whether the body of a response may ask for a wait, by its status, its type and its length."""
-    if status not in BODY_STATUSES or _JSON_OR_PROTO.match(headers.get("content-type", "").strip()[:_LONGEST]) is None:
+    if status not in BODY_STATUSES or not re.match(_JSON_OR_PROTO, headers.get("content-type", "").strip()[:_LONGEST]):
         return False
     length = headers.get("content-length", "")
     return not (length.isascii() and length.isdigit()) or int(length[:9]) <= MOST_BODY
@@ -111,7 +111,7 @@ def find_wait_of_rpc(metadata: "Metadata") -> Wait | None:
 
 
 def _parse_number(text: str) -> float | None:
-    return float(text) if _NUMBER.fullmatch(text) else None
+    return float(text) if re.fullmatch(_NUMBER, text) else None
 
 
 def _parse_rfc3339(text: str) -> float | None:
@@ -181,7 +181,7 @@ def _parse(text: str, unit: str, headers: Mapping[str, str], now: Callable[[], f
 
 def _is_used_up(headers: Mapping[str, str], name: str, status: int | None) -> bool:
     """Return whether the header `name` speaks of a quota of which nothing is left, or of no quota."""
-    remaining, quotas = _RESET.subn("remaining", name, count=1)
+    remaining, quotas = re.subn(_RESET, "remaining", name, count=1)
     if not quotas:
         return True
     left = headers.get(remaining)
@@ -191,7 +191,7 @@ def _is_used_up(headers: Mapping[str, str], name: str, status: int | None) -> bo
 def _read_ratelimit(headers: Mapping[str, str]) -> Iterator[Wait]:
     """Yield the waits of the RateLimit fields, in seconds, of the quotas of which nothing is left."""
     for policy in headers.get("ratelimit", "")[:_LONGEST].split(",", _MOST)[:_MOST]:
-        quota = {name: float(number) for name, number in _QUOTA.findall(policy)}
+        quota = {name: float(number) for name, number in re.findall(_QUOTA, policy)}
         if quota.get("r") == 0 and "t" in quota:
             yield quota["t"], "RateLimit"
     seconds = _parse_number(headers.get("ratelimit-reset", "").strip()[:_LONGEST])

@@ -12,10 +12,10 @@ from typing import Any
 from forbear.core.check import is_list, is_mapping
 from forbear.http.preconditions import MAX_BODY
 
-_GOOGLE = re.compile(r"(?:[a-z0-9][a-z0-9-]*\.)+googleapis\.com")
+_GOOGLE = r"(?:[a-z0-9][a-z0-9-]*\.)+googleapis\.com"
 _WITH_PORT = re.compile(r"([^:@]*)(?::[0-9]*)?")
 _API = r"(?P<{}>[a-z]+)"
-_HOST = re.compile(
+_HOST = (
     rf"(?:(?:content-)?{_API.format('plain')}(?:\.mtls)?"  # iam, iam.mtls
     rf"|{_API.format('regional')}\.[^.]+\.rep"  # redis.us-central1.rep
     rf"|{_API.format('private')}-[^.]+\.p)\.googleapis\.com"  # redis-endpoint.p: Private Service Connect
@@ -25,14 +25,14 @@ _HOST = re.compile(
 @lru_cache(maxsize=256)
 def api(host: str) -> str | None:
     """Return the API that answers on `host`, such as "iam", also by mutual TLS, region or endpoint; None for others."""
-    match = _HOST.fullmatch(name_of(host))
+    match = re.fullmatch(_HOST, name_of(host))
     return None if match is None else match[match.lastgroup or 0]
 
 
 @lru_cache(maxsize=256)
 def is_google(host: str) -> bool:
     """Return whether `host` (with or without a port) is below googleapis.com, such as us-east1-run.googleapis.com."""
-    return _GOOGLE.fullmatch(name_of(host)) is not None
+    return re.fullmatch(_GOOGLE, name_of(host)) is not None
 
 
 def name_of(host: str) -> str:

@@ -16,7 +16,6 @@ from forbear import Policy
 from forbear.adapters import current_runtime
 from forbear.cli.kit.options import apply_options, open_shared_budget
 from forbear.cli.kit.output import BadInput, EventPrinter, leave_full_pipes, redirect_to_nowhere, tell
-from forbear.cli.kit.profiles import find_named_policy
 from forbear.services import cloud_storage
 from forbear_transfer.cli.shared.local import check_manifest, check_stdout
 from forbear_transfer.cli.shared.options import TransferOptions, headers_of
@@ -196,6 +195,10 @@ def _is_terminal(file: TextIO | None) -> bool:
 
 def _find_policy(name: str) -> Policy:
     """Return the policy called `name`; of a policy of another service take the limits and the backoff, and say so."""
+    if name == _SERVICE:
+        return cloud_storage.policy
+    from forbear.cli.kit.profiles import find_named_policy  # loads all services
+
     policy = find_named_policy(name, _SERVICE)
     if policy.service is not None and policy.service.name == _SERVICE:
         return policy

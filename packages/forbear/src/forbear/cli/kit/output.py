@@ -7,9 +7,7 @@ terminal commands.
 import os
 import re
 import select
-import shutil
 import sys
-import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -152,7 +150,11 @@ def line_width() -> int | None:
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns):
         return int(columns)
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if not sys.stdout.isatty():
+        return None
+    from shutil import get_terminal_size  # loads what reads and writes archives
+
+    return get_terminal_size().columns
 
 
 def wrap(text: str, *, indent: int = 0) -> str:
@@ -160,8 +162,9 @@ def wrap(text: str, *, indent: int = 0) -> str:
     room = line_width()
     if room is None:
         return text
-    later = " " * indent
-    return textwrap.fill(text, room, subsequent_indent=later, break_long_words=False, break_on_hyphens=False)
+    from textwrap import fill  # only a terminal needs it
+
+    return fill(text, room, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
 
 
 def console() -> "Console":

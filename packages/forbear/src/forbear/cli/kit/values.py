@@ -14,9 +14,9 @@ import click
 from forbear.cli.kit.output import BadInput
 from forbear.text.duration import parse_duration
 
-_RATE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([KMG]?)", re.ASCII | re.IGNORECASE)
+_RATE = r"(\d{1,12}(?:\.\d{1,6})?)([KMG]?)"
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
-_CODES = re.compile(r"\s*(\d{1,3})(?:\s*-\s*(\d{1,3}))?\s*", re.ASCII)
+_CODES = r"\s*(\d{1,3})(?:\s*-\s*(\d{1,3}))?\s*"
 
 MAX_BODY = 64 * 1024 * 1024
 """The most bytes of a file, or of stdin, that is kept in memory as a body or a part of one."""
@@ -87,7 +87,7 @@ def count_or_none(text: str) -> int | NoLimit:
 
 def rate(text: str) -> float:
     """Parse a number of bytes per second, plain or with K, M or G (times 1024), such as `500K` or `1.5M`."""
-    match = _RATE.fullmatch(text.strip())
+    match = re.fullmatch(_RATE, text.strip(), re.ASCII | re.IGNORECASE)
     count = 0.0 if match is None else float(match[1]) * _UNITS[match[2].upper()]
     return count or _refuse("a rate must be a number of bytes per second, such as 500K or 1.5M", text)
 
@@ -96,7 +96,7 @@ def exit_codes(text: str) -> frozenset[int]:
     """Parse exit codes from 1 to 255 and ranges of them, such as `1,75,100-110`; return all of them."""
     codes: set[int] = set()
     for part in text.split(","):
-        match = _CODES.fullmatch(part)
+        match = re.fullmatch(_CODES, part, re.ASCII)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= first <= last <= 255:
             _refuse("exit codes must be from 1 to 255, such as 1,75,100-110", text)

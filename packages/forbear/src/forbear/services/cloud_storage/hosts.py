@@ -6,11 +6,11 @@ from functools import lru_cache
 
 from forbear.tables import google_apis
 
-_ENDPOINT = re.compile(
+_ENDPOINT = (
     r"(?P<bucket>.+\.)?"
     r"(?:storage|storage\.mtls|content-storage|storage\.[^.]+\.rep|storage-[^.]+\.p)\.googleapis\.com"
 )
-_XML_ONLY = re.compile(
+_XML_ONLY = (
     r"(?P<bucket>.+\.)?(?:storage-upload|storage-download|commondatastorage)\.googleapis\.com"
     r"|storage\.cloud\.google\.com"
 )
@@ -33,10 +33,10 @@ def kind_of(host: str) -> HostKind | None:
     name = google_apis.name_of(host)
     if name in _SHARED:
         return HostKind.SHARED
-    match = _ENDPOINT.fullmatch(name)
+    match = re.fullmatch(_ENDPOINT, name)
     kind = HostKind.JSON
     if match is None:
-        match, kind = _XML_ONLY.fullmatch(name), HostKind.XML
+        match, kind = re.fullmatch(_XML_ONLY, name), HostKind.XML
     if match is None:
         return None
     return HostKind.BUCKET if match["bucket"] else kind
