@@ -50,10 +50,10 @@ async def send(
         value = await attempt(*args, **options)
         return value if finish is None else await finish()
     start = Start(awaits=True)
-    call = None
+    call = entry = None
     if resumes or is_used[0] or not settings.is_plain:
         entry = enter_commands(sent, describe, settings.safe) if is_used[0] and describe is not None else None
-        if resumes or entry is not None or not settings.is_plain:
+        if resumes or not settings.is_plain:
             call = call_type(settings, describe, sent, start, entry)
             call.count()
     try:
@@ -66,31 +66,35 @@ async def send(
                     async with start.runtime.within(limit):
                         value = await attempt(*args, **options)
             except Exception as error:
-                call = call or call_type(settings, describe, sent, start)
+                call = call or call_type(settings, describe, sent, start, entry)
                 grant = call.failed(error)
                 if grant is not None and not await grant.aask():
                     grant = None
                 if grant is None and call.raised is error:
                     raise
             except BaseException as interrupt:  # a cancellation, too
-                call = call or call_type(settings, describe, sent, start)
+                call = call or call_type(settings, describe, sent, start, entry)
                 call.cut_off(interrupt)
                 raise
             else:
                 if finish is not None:
                     value = await finish()
                 if call is None:
+                    if entry is not None:
+                        entry.done()
                     return value
                 grant = call.returned(value)
                 if grant is None or not await grant.aask():
+                    call.end()
                     return value
             if grant is None:
                 raise call.raised
             await grant.asleep()
             call.go_on()
-    finally:
+    except BaseException:
         if call is not None:
             call.end()
+        raise
 
 
 async def listen(settings: RedisSettings, attempt: Callable[..., Awaitable[T]], *args: Any) -> T:

@@ -48,10 +48,10 @@ def send(
         value = attempt(*args, **options)
         return value if finish is None else finish()
     start = Start()
-    call = None
+    call = entry = None
     if resumes or is_used[0] or not settings.is_plain:
         entry = enter_commands(sent, describe, settings.safe) if is_used[0] and describe is not None else None
-        if resumes or entry is not None or not settings.is_plain:
+        if resumes or not settings.is_plain:
             call = call_type(settings, describe, sent, start, entry)
             call.count()
     try:
@@ -59,31 +59,35 @@ def send(
             try:
                 value = attempt(*args, **options)
             except Exception as error:
-                call = call or call_type(settings, describe, sent, start)
+                call = call or call_type(settings, describe, sent, start, entry)
                 grant = call.failed(error)
                 if grant is not None and not grant.ask():
                     grant = None
                 if grant is None and call.raised is error:
                     raise
             except BaseException as interrupt:
-                call = call or call_type(settings, describe, sent, start)
+                call = call or call_type(settings, describe, sent, start, entry)
                 call.cut_off(interrupt)
                 raise
             else:
                 if finish is not None:
                     value = finish()
                 if call is None:
+                    if entry is not None:
+                        entry.done()
                     return value
                 grant = call.returned(value)
                 if grant is None or not grant.ask():
+                    call.end()
                     return value
             if grant is None:
                 raise call.raised
             grant.sleep()
             call.go_on()
-    finally:
+    except BaseException:
         if call is not None:
             call.end()
+        raise
 
 
 def listen(settings: RedisSettings, attempt: Callable[..., T], *args: Any) -> T:
