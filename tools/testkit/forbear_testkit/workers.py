@@ -102,6 +102,26 @@ class FewReports:
         self._sent_at = monotonic()
         return True
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
+        """Look up no place and no keywords of what passes: that takes a tenth of a short test."""
+        if call.excinfo is not None or type(item) is not pytest.Function or call.when == "collect":
+            return None
+        sections = [(f"Captured {key} {when}", content) for when, key, content in item._report_sections]
+        return pytest.TestReport(
+            item.nodeid,
+            ("", None, ""),
+            {},
+            "passed",
+            None,
+            call.when,
+            sections,
+            call.duration,
+            call.start,
+            call.stop,
+            item.user_properties,
+        )
+
     def _can_wait(self, item: pytest.Item, reports: Sequence[pytest.TestReport], nextitem: pytest.Item | None) -> bool:
         """Return whether nothing but the name is of interest, and another test of the file follows soon."""
         return (
