@@ -76,7 +76,12 @@ def _read_options(module: Module, call: ast.Call, *, late: bool = False) -> Retr
     jitter = keyword(call, "retry_jitter")
     has_jitter = jitter is None or module.constant(jitter) is not False
     waits = Waits("unknown" if grows is ... else "growing" if grows else "fixed", has_jitter)
-    limits = _read_limits(module, keyword(call, "max_retries"))
+    more = ast.Call(call.func, [], [ast.keyword(None, kept)] if (kept := keyword(call, "retry_kwargs")) else [])
+    limits = _read_limits(
+        module,
+        keyword(module.whole(module.locate(ast.copy_location(more, call), call)), "max_retries")
+        or keyword(call, "max_retries"),
+    )
     return RetryPolicy("celery", limits, waits, RetriedErrors(error_names(module, retried), retried))
 
 

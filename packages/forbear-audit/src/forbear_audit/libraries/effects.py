@@ -5,11 +5,12 @@ The tables of forbear.services decide for Cloud Storage, IAM and Redis, and RFC 
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from forbear_audit.libraries import clients, http, keys, sdks, sql
 from forbear_audit.reading.modules import Module
+from forbear_audit.reading.objects import is_stub
 from forbear_audit.reading.patterns import ACTING_COMMANDS, FILE_MODE
 from forbear_audit.reading.scopes import from_package, keyword, walk_inside
 from forbear_audit.reading.syntax import calls_in, calls_method
@@ -39,7 +40,6 @@ class UnsafeCall:
 def effects(
     module: Module,
     region: list[ast.stmt],
-    handlers: Iterable[ast.AST] = (),
     *,
     repeated: list[ast.stmt] | None = None,
     path: tuple[ast.AST, ...] = (),
@@ -47,21 +47,20 @@ def effects(
 ) -> Iterator[UnsafeCall]:
     """Yield the calls of `region` that are not safe to repeat, and those of functions that the region calls.
 
-    `handlers` is code that runs after a failure: a rollback there undoes what SQL did. `repeated` is all that an
-    attempt executes, by default `region`. A call in another function is reported at its caller. `path` has the
-    functions that led here, `read` all that were read.
+    `repeated` is all that an attempt executes, by default `region`. A call in another function is reported at its
+    caller. `path` has the functions that led here, `read` all that were read.
     """
     repeated, read = region if repeated is None else repeated, [] if read is None else read
     for node in calls_in(region):
         call = module.whole(node)
-        effect = _judge(module, call, repeated, handlers)
+        effect = _judge(module, call, repeated)
         if effect is not None:
             yield replace(effect, key=effect.key or keys.find_fresh_key(module, call, repeated))
             continue
         behaviours = module.list_behaviours(call)
-        known = sdks.find_unknown_call(module, call, repeated) if not behaviours else None
+        known = sdks.find_unknown_call(module, call, repeated) if all(is_stub(one) for _, one in behaviours) else None
         if known is not None:
-            yield UnsafeCall(node, *known, "network", False, keys.find_fresh_key(module, call, repeated))
+            yield UnsafeCall(node, *known, "network", True, keys.find_fresh_key(module, call, repeated))
         for home, function in behaviours:
             if function in path or len(path) >= _DEEPEST or len(read) >= _MOST_READ:
                 continue
@@ -76,7 +75,7 @@ def effects(
                 break
 
 
-def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Iterable[ast.AST]) -> UnsafeCall | None:
+def _judge(module: Module, call: ast.Call, region: list[ast.stmt]) -> UnsafeCall | None:
     request = http.request_of(module, call)
     if request is not None:
         why = http.find_unsafe_request(module, request, region)
@@ -88,12 +87,11 @@ def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Ite
         key = keys.find_fresh_key(module, request.call, region)
         if key is None and request.method == "PUT" and request.place:
             key = keys.find_fresh(module, request.place, region)
-        return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen, key)
-    adding = None if sql.is_in_transaction(module, call) else sdks.find_adding(module, call)
-    known = adding or clients.find_unsafe_call(module, call, region)
+        return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen or key is not None, key)
+    known = sdks.find_adding(module, call) or clients.find_unsafe_call(module, call, region)
     if known is not None:
         return UnsafeCall(call, *known, "network")
-    statement = sql.find_unsafe_statement(module, call, region, handlers) or sql.find_unsafe_model(module, call, region)
+    statement = sql.find_unsafe_statement(module, call, region) or sql.find_unsafe_model(module, call, region)
     if statement is not None:
         return UnsafeCall(call, *statement, "sql")
     if _appends(module, call, region):

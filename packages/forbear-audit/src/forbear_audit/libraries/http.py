@@ -130,10 +130,9 @@ def _is_client(module: Module, call: ast.Call) -> bool:
     if isinstance(owner, ast.Subscript):
         name = str(module.constant(owner.slice))
     uses_http = any(full.partition(".")[0] in LIBRARIES for full in module.imports.values())
-    named = bool(HTTP_CLIENTS.search(name)) and (
-        uses_http or "/" in (read_text(module, next(iter(call.args), None)) or "")
-    )
-    return named and any(item.arg in _OPTIONS for item in call.keywords)
+    named = uses_http and bool(HTTP_CLIENTS.search(name))
+    has_path = any("/" in (read_text(module, item) or "") for item in call.args[:2])
+    return (named or has_path) and any(item.arg in _OPTIONS for item in call.keywords)
 
 
 def _makes_client(dotted: str) -> bool:

@@ -123,6 +123,8 @@ def find_fresh(module: Module, expr: ast.expr, region: list[ast.stmt], depth: in
                 return made
         elif isinstance(part, ast.Attribute) and depth < _DEEPEST:
             made = module.value(part.value)
+            if _returns_fresh(*module.definition(part), depth) and is_inside(module, part, region):
+                return part  # a property
             if isinstance(made, ast.Call) and is_inside(module, made, region) and _is_fresh_field(module, part):
                 return made
         elif isinstance(part, ast.Name) and depth < _DEEPEST:
@@ -158,8 +160,11 @@ def _is_fresh_field(module: Module, attribute: ast.Attribute) -> bool:
 
 def _makes_fresh(module: Module, call: ast.Call, depth: int) -> bool:
     """Return whether a function of this package returns another value on every call."""
-    home, function = module.resolve_call(call)
-    if function is None or depth >= _DEEPEST:
+    return _returns_fresh(*module.resolve_call(call), depth)
+
+
+def _returns_fresh(home: Module, function: ast.AST | None, depth: int) -> bool:
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or depth >= _DEEPEST:
         return False
     results = [node.value for node in walk_inside(function.body) if isinstance(node, ast.Return) and node.value]
     return any(find_fresh(home, result, function.body, depth + 1) for result in results)

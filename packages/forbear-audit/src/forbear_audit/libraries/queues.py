@@ -17,6 +17,7 @@ _ERRORS = RetriedErrors(("celery.WorkerLost", TASK_FAILED), has_predicate=True)
 """A queue repeats a task after every error, and when its worker dies: that is what it is for."""
 
 
+_ACTIVITIES = ("execute_activity", "start_activity", "execute_activity_method", "start_activity_method")
 _ENQUEUES = ("enqueue", "enqueue_at", "enqueue_in", "enqueue_call")
 
 
@@ -118,10 +119,12 @@ def read_others(module: Module) -> Iterator[Task]:
         yield from _read_operators(module)
     for call in module.calls if "temporalio" in packages else ():
         made = module.value(keyword(call, "retry_policy"))
+        deadline = keyword(call, "schedule_to_close_timeout", "execution_timeout", "run_timeout") is not None
+        if made is None and isinstance(call.func, ast.Attribute) and call.func.attr in _ACTIVITIES and not deadline:
+            yield RetryPolicy("temporalio.activity", Limits(math.inf, deadline=False)), call, RepeatedCode()
         if isinstance(made, ast.Call) and from_package(module.name_of(made.func), "temporalio.common", "RetryPolicy"):
             most = keyword(made, "maximum_attempts")
             count = 0 if most is None else module.constant(most)
-            deadline = keyword(call, "schedule_to_close_timeout", "execution_timeout", "run_timeout") is not None
             limits = Limits(math.inf, deadline) if count == 0 else Limits()
             yield RetryPolicy("temporalio.activity", limits), call, RepeatedCode()
     for call in module.calls if "rq" in packages else ():

@@ -29,6 +29,7 @@ from forbear_audit.reading.patterns import (
     NAMED_THINGS,
     NO_CLIENTS,
     OTHER_READERS,
+    SENT_KEYS,
     STUBS,
     WORD_STARTS,
 )
@@ -109,7 +110,7 @@ def find_unknown_call(module: Module, call: ast.Call, region: list[ast.stmt]) ->
         or OTHER_READERS.search(f"{package}.")
     ):
         return None
-    if owner is not None and NO_CLIENTS.search(ast.unparse(owner)):
+    if owner is not None and (NO_CLIENTS.search(ast.unparse(owner)) or aws_service(module, owner)):
         return None
     text = "" if owner is None else ast.unparse(owner)
     is_part = isinstance(owner, ast.Attribute) and ast.unparse(owner.value) not in ("self", "cls")  # a.orders.create
@@ -120,6 +121,8 @@ def find_unknown_call(module: Module, call: ast.Call, region: list[ast.stmt]) ->
     acts = not is_named and (says.search(method) or (method in _VERBS and is_known))
     if not acts or not (call.args or call.keywords):
         return None
+    if any(SENT_KEYS.search(ast.unparse(item).rpartition(".")[2]) for item in call.args):
+        return None  # the server knows what it has seen
     return _judge_key(module, call, region, f"{method}()")
 
 

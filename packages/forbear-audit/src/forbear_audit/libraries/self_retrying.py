@@ -5,9 +5,16 @@ import re
 from typing import cast
 
 from forbear_audit.libraries.clients import STORAGE, repeats_commands, uses
+from forbear_audit.libraries.http import LIBRARIES
 from forbear_audit.libraries.sdks import aws_service, boto_client, maker
 from forbear_audit.reading.modules import Module, sets_constant
-from forbear_audit.reading.patterns import CLIENT_PACKAGES, READING_FUNCTIONS, RETRYING_COMMANDS
+from forbear_audit.reading.patterns import (
+    HTTP_CLIENTS,
+    READING_FUNCTIONS,
+    RETRIES,
+    RETRY_WRAPPERS,
+    RETRYING_COMMANDS,
+)
 from forbear_audit.reading.scopes import from_package, keyword
 
 _SESSIONS = ("Session", "session", "Client", "AsyncClient")
@@ -60,8 +67,11 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
     made = maker(module, owner) or dotted
     limit, off = keyword(call, "max_retries", "num_retries", "retries"), keyword(call, "retry")
     count = module.constant(limit) if limit is not None else None
-    if CLIENT_PACKAGES.search(made) and isinstance(count, int) and count > 0:
+    if isinstance(count, int) and count > 0 and module.resolve_call(call)[1] is None:
         return made.partition(".")[0], f"this call makes up to {count + 1} attempts"
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    if RETRY_WRAPPERS.search(name) and name != "retry" and module.definition(call.func)[1] is None:
+        return made.partition(".")[0], f"{name}() retries by its name"
     if not isinstance(call.func, ast.Attribute):
         return None
     if call.func.attr == "run_with_advanced_retry" and from_package(made, "airflow"):
@@ -96,7 +106,9 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
     if isinstance(value, (ast.Name, ast.Attribute)):
         if aws_service(module, value) is not None:
             return "botocore", "botocore makes up to 5 attempts"
-        return None
+        is_session = HTTP_CLIENTS.search(ast.unparse(value)) and not module.type_of(value)  # perhaps the one made here
+        texts = [_read_adapter(module, call) for call in module.calls_of("mount")] if is_session else []
+        return next((("requests", text) for text in texts if text is not None), None)
     if not isinstance(value, ast.Call):
         return None
     dotted = module.name_of(value.func)
@@ -112,14 +124,26 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
         return ("botocore", text) if text is not None else None
     home, owner_class = module.definition(value.func)
     bases = [home.name_of(base) for base in owner_class.bases] if isinstance(owner_class, ast.ClassDef) else []
-    sessions = [each for each in (dotted, *bases) if each.rpartition(".")[2] in _SESSIONS]
+    sessions = [
+        each for each in (dotted, *bases) if each.rpartition(".")[2] in _SESSIONS and each.startswith(LIBRARIES)
+    ]
     if sessions:
         package = sessions[0].partition(".")[0]
         text = _find_mounted(module, value, owner_class if isinstance(owner_class, ast.ClassDef) else None)
         return (package, text) if text is not None else None
     if from_package(dotted, "aiohttp_retry", "RetryClient"):
         return "aiohttp", "RetryClient of aiohttp-retry makes several attempts"
+    given = [option for option in value.keywords if option.arg and RETRIES.search(option.arg)]
+    if owner_class is None and any(_is_several(module, option.value) for option in given):
+        return package, f"{name} is told to retry"
     return None
+
+
+def _is_several(module: Module, option: ast.expr) -> bool:
+    """Return whether an option is a number of retries, or a policy."""
+    value, count = module.value(option), module.constant(option)
+    is_number = isinstance(count, int) and not isinstance(count, bool) and count > 0
+    return is_number or (isinstance(value, ast.Call) and bool(RETRIES.search(ast.unparse(value.func))))
 
 
 def _read_default(module: Module, made: ast.Call, package: str, name: str) -> tuple[str, str] | None:
@@ -179,13 +203,22 @@ def _find_mounted(module: Module, made: ast.Call, owner: ast.ClassDef | None) ->
     for call in home.calls_of("mount"):
         place = call.func.value if isinstance(call.func, ast.Attribute) else call
         if home.value(place) is made or (owner is not None and home.class_of(call) is owner):
-            adapter = home.value(call.args[1]) if len(call.args) > 1 else None
-            if isinstance(adapter, ast.Call):
-                if home.name_of(adapter.func).endswith("RetryAdapter"):
-                    return "its adapter retries"
-                retries = home.value(keyword(adapter, "max_retries"))
-                if isinstance(retries, ast.Call) and home.name_of(retries.func).endswith("Retry"):
-                    total = home.constant(keyword(retries, "total") or (retries.args[0] if retries.args else None))
-                    count = f" up to {total + 1}" if isinstance(total, int) else " several"
-                    return None if total == 0 else f"its adapter makes{count} attempts"
+            return _read_adapter(home, call)
     return None
+
+
+def _read_adapter(home: Module, mount: ast.Call) -> str | None:
+    """Return what the adapter repeats that a call mounts on a session, None if it repeats nothing."""
+    adapter = home.value(mount.args[1]) if len(mount.args) > 1 else None
+    option = keyword(adapter, "max_retries") if isinstance(adapter, ast.Call) else None
+    if isinstance(adapter, ast.Call) and home.name_of(adapter.func).endswith("RetryAdapter"):
+        return "its adapter retries"
+    if option is None:
+        return None
+    retries = home.value(option)
+    made = isinstance(retries, ast.Call)
+    total = home.constant(
+        (keyword(retries, "total") or next(iter(retries.args), None)) if isinstance(retries, ast.Call) else option
+    )
+    count = f" up to {total + 1}" if isinstance(total, int) else " several"
+    return f"its adapter makes{count} attempts" if (made or isinstance(total, int)) and total != 0 else None

@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
 
 from forbear_audit.libraries import sdks
 from forbear_audit.libraries.keys import is_inside
@@ -15,10 +14,11 @@ from forbear_audit.reading.patterns import (
     COPIES,
     HARMLESS_INSERTS,
     INSERTS,
+    LOOKS_UP,
     REMOVES,
 )
 from forbear_audit.reading.scopes import from_package, walk_inside
-from forbear_audit.reading.syntax import calls_in, calls_method
+from forbear_audit.reading.syntax import calls_in, calls_method, walk_assigned
 from forbear_audit.reading.texts import read_text
 
 _RUNS = ("execute", "executemany", "exec_driver_sql", "fetch", "fetchval", "fetchrow")
@@ -31,12 +31,10 @@ _WHY = "the row may have been committed before the failure, and a second one is 
 _STEPS = 4  # from a cursor to its connection
 
 
-def find_unsafe_statement(
-    module: Module, call: ast.Call, region: list[ast.stmt], handlers: Iterable[ast.AST]
-) -> tuple[str, str] | None:
+def find_unsafe_statement(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:
     """Return the text of a statement and why it may not be executed twice, None if it may or if that is unknown.
 
-    A transaction that is rolled back after a failure undoes the statement. So does a rollback in `handlers`.
+    A rollback does not help: what is lost may be the answer to the commit.
     """
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if name in _BATCHES:
@@ -49,8 +47,6 @@ def find_unsafe_statement(
         text = f"INSERT INTO {text.split()[1]}"
     if text is None or HARMLESS_INSERTS.search(text) or not (INSERTS.search(text) or ADDING_UPDATES.search(text)):
         return None
-    if is_in_transaction(module, call) or calls_method(handlers, "rollback"):
-        return None
     before = [
         other
         for other in calls_in(region)
@@ -62,12 +58,14 @@ def find_unsafe_statement(
         if getattr(other.func, "attr", "") in _RUNS
     ):
         return None  # it replaces what was there
-    committed = calls_method(region, "commit")
+    if _looks_first(call, region):
+        return None  # a transaction that finds what an earlier one wrote changes nothing
+    committed = calls_method(region, "commit") or _ends_transaction(module, region)
     if not (committed or _is_autocommit(module, call)):
         return None
     words = " ".join(text.split()[:3])
     how = "the commit may have worked" if committed else "autocommit keeps it after a lost response"
-    return words, f"{how}, and there is no ON CONFLICT and no rollback"
+    return words, f"{how}, and there is no ON CONFLICT"
 
 
 def _text(module: Module, expr: ast.expr) -> str | None:
@@ -81,19 +79,24 @@ def _text(module: Module, expr: ast.expr) -> str | None:
     return read_text(module, value) if value is not None else None
 
 
-def _contexts(module: Module, call: ast.Call) -> Iterator[ast.expr]:
-    """Yield the contexts of the `with` statements around a call."""
-    for parent in module.ancestors(call):
-        if isinstance(parent, (ast.With, ast.AsyncWith)):
-            yield from (item.context_expr for item in parent.items)
-
-
-def is_in_transaction(module: Module, call: ast.Call) -> bool:
-    """Return whether a call stands in a transaction that is rolled back after a failure."""
+def _looks_first(call: ast.Call, region: list[ast.stmt]) -> bool:
+    """Return whether an attempt ends before a call if a query finds something."""
+    tests = [node for node in walk_inside(region) if isinstance(node, ast.If) and node.lineno < call.lineno]
     return any(
-        (isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr in _TRANSACTIONS)
-        or (isinstance(expr, (ast.Name, ast.Attribute)) and CONNECTIONS.search(ast.unparse(expr)))
-        for expr in _contexts(module, call)  # `with connection:` commits or rolls back
+        LOOKS_UP.search(ast.unparse(part))
+        for node in tests
+        if isinstance(node.body[-1], ast.Return)
+        for part in (node.test, *walk_assigned(region, node.test))
+    )
+
+
+def _ends_transaction(module: Module, region: list[ast.stmt]) -> bool:
+    """Return whether each attempt begins and commits a transaction, but for files of SQLite."""
+    items = [item for node in walk_inside(region) if isinstance(node, (ast.With, ast.AsyncWith)) for item in node.items]
+    return "sqlite3" not in module.imports.values() and any(
+        getattr(getattr(item.context_expr, "func", item.context_expr), "attr", "") in _TRANSACTIONS
+        or CONNECTIONS.search(ast.unparse(item.context_expr))  # `with connection:` commits or rolls back
+        for item in items
     )
 
 
@@ -119,15 +122,12 @@ def _is_autocommit(module: Module, call: ast.Call) -> bool:
 
 
 def find_unsafe_model(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:
-    """Return what a call writes by an ORM and why it may not be executed twice, None if it may or is no such call.
-
-    What stands in a transaction of its own is undone after a failure.
-    """
+    """Return what a call writes by an ORM and why it may not be executed twice, None if it may or is no such call."""
     if not isinstance(call.func, ast.Attribute):
         return None
     owner, method = call.func.value, call.func.attr
     packages = {name.partition(".")[0] for name in module.imports.values()}
-    if "django" in packages and not any("atomic" in ast.unparse(expr) for expr in _contexts(module, call)):
+    if "django" in packages:
         made = module.value(owner)
         manager = owner.value if isinstance(owner, ast.Attribute) and owner.attr == "objects" else None
         if method in _ADDS and manager is not None and _is_model(module, manager):

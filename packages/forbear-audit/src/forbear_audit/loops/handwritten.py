@@ -152,9 +152,13 @@ def _is_same(
     module: Module, loop: Loop, attempt: ast.Try | None, checked: list[ast.stmt], errors: tuple[str, ...]
 ) -> bool:
     """Return whether a loop makes the same call again, and does not wait for a state."""
-    if is_polling(module, loop, attempt, errors) or differs(module, loop, attempt):
+    if differs(module, loop, attempt):
         return False
-    return _evidence(module, loop, checked, errors)
+    acts = next(effects(module, checked), None) is not None
+    is_lost = any(is_doubtful(name, "network") for name in errors) and read_limits(module, loop).unbounded
+    if not acts and is_polling(module, loop, attempt, errors, by_name=not is_lost):
+        return False
+    return acts or _evidence(module, loop, checked, errors)
 
 
 def _counts(module: Module, loop: Loop) -> bool:
@@ -270,6 +274,4 @@ def _evidence(module: Module, loop: Loop, checked: list[ast.stmt], errors: tuple
         return True
     if sleeps(module, loop.body) or RETRIES.search(head) or any(map(RETRIES.search, names)):
         return True
-    if any(request_of(module, call) for call in calls_in(checked)):
-        return True
-    return next(effects(module, checked), None) is not None
+    return any(request_of(module, call) for call in calls_in(checked))

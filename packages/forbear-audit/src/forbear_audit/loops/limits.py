@@ -10,7 +10,7 @@ from forbear_audit.loops.waits import sleeps
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import CLOCK, COUNTS_RETRIES, LOGS, MAXIMUM, STOPS, TIME, TIME_SCOPES
 from forbear_audit.reading.retry_use import Limits
-from forbear_audit.reading.scopes import Loop, walk_inside
+from forbear_audit.reading.scopes import Loop, defaults, walk_inside
 from forbear_audit.reading.syntax import (
     has,
     names_in,
@@ -173,41 +173,41 @@ def _is_few(module: Module, loop: Loop) -> bool:
 
 def _default(module: Module, expr: ast.expr) -> int | None:
     """Return the default of the parameter that a name is, None if it is none or has none."""
-    function = module.function_of(expr) if isinstance(expr, ast.Name) else None
-    if function is None or not isinstance(expr, ast.Name) or module.values(expr):
+    given = _find_default(module, expr)
+    return _number(module, given) if given is not None else None
+
+
+def _find_default(module: Module, expr: ast.expr) -> ast.expr | None:
+    function = module.function_of(expr)
+    if not isinstance(expr, ast.Name) or function is None or module.values(expr):
         return None
-    spec = function.args
-    positional = [*spec.posonlyargs, *spec.args]
-    pairs = [
-        *zip(positional[::-1], spec.defaults[::-1], strict=False),
-        *zip(spec.kwonlyargs, spec.kw_defaults, strict=True),
-    ]
-    default_value = next((default for argument, default in pairs if argument.arg == expr.id), None)
-    value = module.constant(default_value) if default_value is not None else None
-    return value if isinstance(value, int) else None
+    return defaults(function).get(expr.id)
 
 
 def _count_while_attempts(module: Module, loop: ast.While, counting: set[str]) -> float | None:
     constant = isinstance(loop.test, ast.Constant) and bool(loop.test.value)
-    if not (constant or _is_off(module, loop.test) or _tests_only_success(module, loop)):
+    asked = [ast.unparse(leaf) for leaf in operands(loop.test)]  # only a flag that another thread may set
+    flag = not any(names_in(leaf) & counting for leaf in operands(loop.test)) and all(map(STOPS.search, asked))
+    if not (constant or flag or _is_off(module, loop.test) or _tests_only_success(module, loop, counting)):
         return None  # a condition: a counter, or something that another thread changes
     return _count_compared_attempts(module, loop, counting)
 
 
 def _is_off(module: Module, test: ast.expr) -> bool:
-    """Return whether a limit of 0 or None lets a loop go on without end: `while not most or n < most`."""
+    """Return whether a limit of 0, None or infinity lets a loop go on: `while not most or n < most`."""
     match test:
         case ast.BoolOp(op=ast.Or(), values=[ast.UnaryOp(op=ast.Not(), operand=limit), ast.Compare()]):
             return module.constant(limit) in (None, 0)
+        case ast.Compare(comparators=[limit]):
+            return module.constant(limit) == math.inf
         case _:
             return False
 
 
-def _tests_only_success(module: Module, loop: ast.While) -> bool:
+def _tests_only_success(module: Module, loop: ast.While, counting: set[str]) -> bool:
     """Return whether the test of a loop only reads what an attempt sets when it succeeds: flags, a status."""
     names = plain_names_in(loop.test)
-    tried = [s for node in walk_inside(loop.body) if isinstance(node, ast.Try) for s in (*node.body, *node.orelse)]
-    own = names_stored(tried) - names_stored(statements_of_handlers(loop.body))
+    own = names_stored(loop.body) - names_stored(statements_of_handlers(loop.body)) - counting
     is_plain = all(
         isinstance(leaf, ast.Name) or _is_none(leaf) or truth(module, leaf, 200) is not None
         for leaf in operands(loop.test)
@@ -246,8 +246,10 @@ def _is_never(module: Module, test: ast.expr) -> bool:
     """Return whether a limit is off by default: `self.most is not None and ...`, `most and ...`, for None and 0."""
     for leaf in operands(test) if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else ():
         match leaf:
-            case ast.Compare(left=ast.Attribute() as limit, ops=[ast.IsNot()], comparators=[ast.Constant(None)]):
-                return module.constant(limit) is None
+            case ast.Compare(left=limit, ops=[ast.IsNot()], comparators=[ast.Constant(None)]):
+                given = _find_default(module, limit)
+                is_none_by_default = isinstance(given, ast.Constant) and given.value is None
+                return module.constant(limit) is None or (is_none_by_default and module.value(limit) is limit)
             case ast.Attribute() | ast.Name():
                 return module.constant(leaf) in (None, 0)
             case _:

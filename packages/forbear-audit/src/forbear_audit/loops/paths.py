@@ -106,7 +106,7 @@ class Walk:
                 return {BREAK} if self.flags & set(map(ast.unparse, targets)) else {ON}
             case ast.Assign([ast.Name(name)], ast.Compare() | ast.Attribute() as value) if name in self.flags:
                 return {BREAK} if truth(self.module, value, self.status) else {ON}  # `done = response.status < 300`
-            case ast.Assign(targets=targets, value=(ast.Call() | ast.Await())) if self.awaited:
+            case ast.Assign(targets=targets, value=value) if self.awaited and not isinstance(value, ast.Constant):
                 return {BREAK} if self.awaited & set(map(ast.unparse, targets)) else {ON}
             case _:
                 return {ON}

@@ -1,6 +1,7 @@
 """Loops that look like retries and are none: polling for a state, prompts, and calls that differ each time."""
 
 import ast
+from itertools import takewhile
 
 from forbear_audit.libraries.http import request_of
 from forbear_audit.loops.loop_exits import failures, statements_after, statements_below
@@ -41,8 +42,10 @@ _OPTIONS = ("timeout", "attempt", "retr", "deadline", "delay", "tries", "wait", 
 """Words in names that limit or count attempts: what they hold does not make another call."""
 
 
-def is_polling(module: Module, loop: Loop, attempt: ast.Try | None, errors: tuple[str, ...]) -> bool:
-    """Return whether a loop waits for a state: its errors, its function, its messages or its call say so."""
+def is_polling(
+    module: Module, loop: Loop, attempt: ast.Try | None, errors: tuple[str, ...], *, by_name: bool = True
+) -> bool:
+    """Return whether a loop waits for a state: its errors, its name (`by_name`), its messages or its call say so."""
     function = module.function_of(loop)
     name = function.name if function is not None else ""
     if errors and all(map(NOT_YET_ERRORS.search, errors)):
@@ -50,7 +53,7 @@ def is_polling(module: Module, loop: Loop, attempt: ast.Try | None, errors: tupl
     taken = {one.arg for one in parameters(function)} if function is not None and attempt is not None else set[str]()
     if RETRIES.search(name) or any(call in taken for call in functions_in(attempt.body if attempt else [])):
         return False  # it repeats what it gets
-    if WAITS_FOR_STATE.search(name) or RECONNECTS.search(name):
+    if by_name and (WAITS_FOR_STATE.search(name) or RECONNECTS.search(name)):
         return True
     if attempt is None:
         return False
@@ -138,6 +141,8 @@ def _names_carried_on(module: Module, loop: Loop, attempt: ast.Try | None) -> se
 def is_service(module: Module, loop: Loop) -> bool:
     """Return whether a loop without end keeps a connection or a service alive: its function or a message says so."""
     function = module.function_of(loop)
+    if any(isinstance(node, Loop) for node in takewhile(lambda node: node is not function, module.ancestors(loop))):
+        return False  # the service is the loop around
     if function is not None and SERVICES.search(function.name):
         return True
     return any("reconnect" in text.lower() for text in texts_in(statements_of_handlers(loop.body)))

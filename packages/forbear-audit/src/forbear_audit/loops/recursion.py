@@ -8,10 +8,18 @@ from typing import cast
 
 from forbear_audit.libraries.errors import error_names
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy
+from forbear_audit.reading.patterns import GIVES_BACK
+from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.scopes import Function, walk_inside
-from forbear_audit.reading.syntax import calls_in, statements_of_handlers
+from forbear_audit.reading.syntax import (
+    calls_in,
+    functions_in,
+    statements_of_handlers,
+    texts_in,
+)
 
+_TAKES = ("get", "pop", "popleft", "get_nowait", "lpop", "rpop")
+_PUTS = ("append", "put", "put_nowait", "appendleft", "insert", "add", "lpush", "rpush", "extend")
 _LARGEST = 400  # nodes of a function that is copied
 
 
@@ -49,6 +57,46 @@ def find_second_chances(module: Module) -> Iterator[tuple[RetryPolicy, RepeatedC
                     if any(ast.unparse(c) == ast.unparse(again[-1]) for c in calls_in([statement]))
                 ]
                 yield policy, RepeatedCode(body, module.function_of(attempt), by_call=True), attempt
+
+
+def find_requeued(module: Module) -> Iterator[tuple[RetryPolicy, RepeatedCode, ast.Try]]:
+    """Yield the retries of loops that put what failed back to where they take it from, or into what they read next.
+
+    So does who gives a message back to its queue.
+    """
+    read = dict[Function, set[str]]()
+    for attempt in module.tries:
+        function = module.function_of(attempt)
+        for handler in attempt.handlers if function is not None else ():
+            puts = [
+                c.func.value
+                for c in calls_in(handler.body)
+                if isinstance(c.func, ast.Attribute) and c.func.attr in _PUTS
+            ]
+            if puts and function is not None and function not in read:
+                read[function] = {*_list_read(function)}
+            again = function is not None and {*map(ast.unparse, puts)} & read.get(function, set())
+            if again or any(map(GIVES_BACK.search, (*functions_in(handler.body), *texts_in(handler.body)))):
+                names = ("Exception",) if handler.type is None else error_names(module, handler.type)
+                errors = RetriedErrors(names, has_predicate=True)
+                policy = RetryPolicy("loop", waits=Waits(reads_header=True), errors=errors)
+                yield policy, RepeatedCode(attempt.body, function, by_call=True), attempt
+
+
+def _list_read(function: Function) -> Iterator[str]:
+    """Yield the queues and lists from which a function takes the next item, or that it passes on to itself."""
+    nodes = [*walk_inside(function.body)]
+    iterated = {ast.unparse(node.iter) for node in nodes if isinstance(node, ast.For)}
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner, attr=name), args=[]) if name in _TAKES:
+                yield ast.unparse(owner)
+            case ast.Call(func=ast.Name(name) | ast.Attribute(attr=name), args=args) if name == function.name:
+                yield from map(ast.unparse, args)
+            case ast.Assign(targets=[ast.Name(name)], value=ast.Name(kept)) if name in iterated:
+                yield kept
+            case _:
+                pass
 
 
 def _unroll(module: Module, function: Function, again: ast.Call, place: ast.stmt) -> ast.While:

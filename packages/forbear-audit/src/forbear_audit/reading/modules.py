@@ -1,6 +1,7 @@
 """A file among the others of its package: what an expression stands for, here or in the module that it comes from."""
 
 import ast
+import math
 from collections.abc import Iterable
 from itertools import islice
 from typing import cast
@@ -63,7 +64,6 @@ class Module(Objects):
                     self._returned[expr] = None  # a circle ends here
                     found = self._find_result(expr) if isinstance(expr, ast.Call) else self._find_item(expr)
                     self._returned[expr] = found
-                    return found
                 return self._returned[expr]
             case ast.BoolOp(op=ast.Or(), values=[*_, (ast.Call() | ast.Name() | ast.Attribute()) as inner]):
                 return inner
@@ -156,19 +156,20 @@ class Module(Objects):
                 made = self.adopt(self.home_of(call), ast.copy_location(ast.Call(made, [], []), made))
             first = call.args[0] if call.args and last == "Field" else None
             return made.body if isinstance(made, ast.Lambda) else made or keyword(call, "default") or first
+        if last in ("enter_context", "enter_async_context", "closing", "nullcontext") and len(call.args) == 1:
+            return call.args[0]
         if dotted in ("getattr", "typing.cast", "cast"):
             return call.args[-1] if len(call.args) > 1 + (last == "getattr") else None
         if dotted in ("os.getenv", "os.environ.get"):
             return call.args[1] if len(call.args) > 1 else None
         if dotted in ("int", "float") and len(call.args) == 1:
             given = self.value(call.args[0])
-            text = given.value if isinstance(given, ast.Constant) else None
-            is_number = isinstance(text, str) and bool(NUMBER.search(text))
-            return (
-                ast.copy_location(ast.Constant(float(str(text)) if "." in str(text) else int(str(text))), call)
-                if is_number
-                else given
-            )
+            match given:
+                case ast.Constant(value=str() as text):
+                    number = (float if "." in text else int)(text) if NUMBER.search(text) else None
+                    return ast.copy_location(ast.Constant(number), call) if number is not None else None
+                case _:
+                    return given
         return None
 
     def whole(self, call: ast.Call) -> ast.Call:
@@ -270,6 +271,10 @@ class Module(Objects):
             case ast.BinOp():
                 sides = (self.constant(side, depth, 2 * width) for side in (expr.left, expr.right))
                 return keep_simple(compute_number(expr.op, *sides))
+            case ast.Attribute(value=ast.Name("math"), attr="inf"):
+                return math.inf
+            case ast.Call(func=ast.Name("float"), args=[ast.Constant(value="inf" | "Infinity" | "+inf")]):
+                return math.inf
             case ast.Call(func=ast.Name(id="frozenset" | "set" | "list" | "tuple"), args=[inner_expr]):
                 inner = self.constant(inner_expr, depth, width)
                 return tuple(cast("Iterable[object]", inner)) if isinstance(inner, (tuple, dict)) else ...

@@ -28,6 +28,7 @@ class Names(Scopes):
         self._bound: dict[tuple[ast.AST, str], ast.expr] = {}
         self._kept: dict[object, object] = {}
         self._callers: dict[str, dict[ast.AST | None, list[ast.Call]]] = {}
+        self._below: dict[ast.AST, list[tuple[Self, ast.ClassDef]]] = {}
         self._notes: dict[ast.AST, ast.expr | None] = {}
         self._forget()
         super().__init__(tree, path)

@@ -11,6 +11,11 @@ from forbear_audit.reading.sources import parse
 _MOST_FIELDS = 100  # of a class
 _MOST_BASES = 20  # of a class, and classes that one is made of
 _MOST_BEHAVIOURS = 8  # functions of which a call runs one
+_COMMON = frozenset((*dir(dict), *dir(list), *dir(str), *dir(set), "get", "post", "put", "patch", "delete",
+    "request", "send", "close", "open", "run", "start", "stop", "execute", "write", "read", "connect", "commit", "call",
+))  # fmt: skip
+"""The names of methods that may be of any object."""
+
 _WRAPPED = ("Optional", "Annotated", "Final", "ClassVar", "Iterator", "Generator", "AsyncIterator", "Type", "type")
 
 
@@ -21,9 +26,7 @@ class Objects(Names):
         """Return the module and the definition of an expression: a function, a class, or a value elsewhere."""
         if expr not in self._defined:
             self._defined[expr] = self, None  # a circle ends here
-            found = self._define(self.home_of(expr), expr)
-            self._defined[expr] = found
-            return found
+            self._defined[expr] = self._define(self.home_of(expr), expr)
         return self._defined[expr]
 
     def _define(self, home: Self, expr: ast.expr) -> tuple[Self, ast.AST | None]:
@@ -53,7 +56,7 @@ class Objects(Names):
             return place.find_member(node, rest)
         if not isinstance(expr, ast.Attribute):
             return place, None
-        owner = self.type_of(expr.value)
+        owner = self.type_of(expr.value) or home.find_only_class(expr)
         if owner is None:
             return place, None
         place, node = owner[0].find_member(owner[1], expr.attr)
@@ -63,6 +66,16 @@ class Objects(Names):
             if passed is not None:
                 return self.home_of(passed), passed
         return (place, node) if node is not None else owner[0].find_delegated(owner[1], expr)
+
+    def find_only_class(self, expr: ast.Attribute) -> tuple[Self, ast.ClassDef] | None:
+        """Return the only class of this module with a method of this name, for an object that nothing is known of."""
+        made = self.value(expr.value)
+        if expr.attr in _COMMON or not isinstance(made, (ast.Name, ast.Attribute)):
+            return None
+        if not self.is_given(made) or self.note_of(made) is not None:
+            return None
+        owners = self.keep(_index_methods).get(expr.attr, [])
+        return (self, owners[0]) if len(owners) == 1 and self.class_of(expr) is not owners[0] else None
 
     def find_delegated(self, owner: ast.ClassDef, wanted: ast.Attribute) -> tuple[Self, ast.AST | None]:
         """Return what `__getattr__` of a class returns for a name: a call, in which its parameter is the name."""
@@ -97,9 +110,7 @@ class Objects(Names):
         """Return the class of this package that an object is of, by its maker or its annotation; None if unknown."""
         if expr not in self._typed:
             self._typed[expr] = None  # a circle ends here
-            found = self._find_type(expr)
-            self._typed[expr] = found
-            return found
+            self._typed[expr] = self._find_type(expr)
         return self._typed[expr]
 
     def _find_type(self, expr: ast.expr) -> tuple[Self, ast.ClassDef] | None:
@@ -216,7 +227,7 @@ class Objects(Names):
                 owner = home.class_of(call)  # a mixin calls what the classes below it have
             case _:
                 name = function.name if function is not None else ""
-        if isinstance(owner, ast.ClassDef) and (function is None or _is_stub(function)):
+        if isinstance(owner, ast.ClassDef) and (function is None or is_stub(function)):
             made = [(place, place.methods.get((each, name))) for place, each in home.list_below(owner)]
             found = [(place, one) for place, one in made if one is not None][:_MOST_BEHAVIOURS]
             return found or ([(home, function)] if function is not None else [])
@@ -227,7 +238,7 @@ class Objects(Names):
 
     def list_below(self, owner: ast.ClassDef) -> list[tuple[Self, ast.ClassDef]]:
         """Return the classes below one in its module and next to it; without any those with all of its methods."""
-        known = cast("dict[ast.AST, list[tuple[Self, ast.ClassDef]]]", self.keep(_make_cache))
+        known = self._below
         if owner not in known:
             near = self._files.list_near(self.path) if self._files is not None and self.path is not None else []
             places = (self, *cast("list[Self]", near))
@@ -284,11 +295,7 @@ def _is_class(home: Names, owner: ast.ClassDef, place: Names, other: ast.ClassDe
     return other is owner or (other.name == owner.name and place.path == home.path and place.path is not None)
 
 
-def _make_cache(module: Names) -> dict[ast.AST, object]:
-    return {}
-
-
-def _is_stub(function: Function) -> bool:
+def is_stub(function: Function) -> bool:
     """Return whether a function does nothing: `...`, `pass`, a docstring, or NotImplementedError."""
     return all(
         isinstance(s, ast.Pass)
@@ -296,6 +303,14 @@ def _is_stub(function: Function) -> bool:
         or (isinstance(s, ast.Raise) and s.exc is not None and "NotImplemented" in ast.unparse(s.exc))
         for s in function.body
     )
+
+
+def _index_methods(module: Names) -> dict[str, list[ast.ClassDef]]:
+    """Return the classes of a module by the names of their methods."""
+    found = dict[str, list[ast.ClassDef]]()
+    for owner, name in module.methods:
+        found.setdefault(name, []).append(owner)
+    return found
 
 
 def names_of(owner: ast.ClassDef) -> set[str]:

@@ -70,7 +70,8 @@ class RepeatedCode:
     """The code that a retry repeats: `region` is empty for a policy alone.
 
     `tries` are the attempts of a loop that repeats after errors; one that reads `statuses` repeats after these. Of code
-    that is repeated `by_call` other calls are not repeated; `call` has what is passed to it.
+    that is repeated `by_call` other calls are not repeated; `call` has what is passed to it. `around` is the code of
+    what repeats it, where that stands elsewhere.
     """
 
     region: list[ast.stmt] = field(default_factory=list[ast.stmt])
@@ -80,6 +81,7 @@ class RepeatedCode:
     statuses: tuple[int, ...] = ()
     by_call: bool = False
     call: ast.Call | None = None
+    around: list[ast.stmt] = field(default_factory=list[ast.stmt])
 
     @property
     def attempt(self) -> list[ast.stmt]:
@@ -91,8 +93,7 @@ class RepeatedCode:
 class RetryPolicy:
     """A policy as a reader returns it. `flaws` are those that the reader saw itself.
 
-    One that `is_safe` repeats nothing that may have been executed. One that `is_atomic` repeats a transaction, which is
-    rolled back after a failure.
+    One that `is_safe` repeats nothing that may have been executed.
     """
 
     library: str
@@ -100,7 +101,6 @@ class RetryPolicy:
     waits: Waits = Waits()
     errors: RetriedErrors = RetriedErrors()
     is_safe: bool = False
-    is_atomic: bool = False
     flaws: tuple[Flaw, ...] = ()
 
 

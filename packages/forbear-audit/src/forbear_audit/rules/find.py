@@ -6,14 +6,16 @@ from dataclasses import replace
 
 from forbear_audit.libraries import celery, objects, queues
 from forbear_audit.loops.limits import has_scope
-from forbear_audit.loops.recursion import find_second_chances
+from forbear_audit.loops.recursion import find_requeued, find_second_chances
 from forbear_audit.reading.modules import RUNNERS, Module
-from forbear_audit.reading.retry_use import RepeatedCode, RetryUse, RetryUses
+from forbear_audit.reading.patterns import ERROR_NAMES, REFUSED_BY_NAME, RETRIES, RETRY_WRAPPERS
+from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, RetryUse, RetryUses, Waits
 from forbear_audit.reading.scopes import keyword
 from forbear_audit.rules.given_code import read_given_code, read_repeated_code
 from forbear_audit.rules.repeaters import (
     BARE,
     CALLS,
+    PACKAGES,
     find_repeater,
     loops_of,
     read_policy,
@@ -33,8 +35,9 @@ def find_retries(module: Module) -> RetryUses:
                 uses.append(RetryUse(policy, call))
     uses += [RetryUse(policy, node) for policy, node in objects.read_service_configs(module)]
     uses += [RetryUse(policy, loop, code) for policy, code, loop in module.keep(loops_of)]
-    uses += [RetryUse(policy, node, code, defined_elsewhere=True) for policy, code, node in find_second_chances(module)]
-    uses += _find_wrapped(module)
+    again = (*find_second_chances(module), *find_requeued(module))
+    uses += [RetryUse(policy, node, code, defined_elsewhere=True) for policy, code, node in again]
+    uses += [*_find_wrapped(module), *_find_by_name(module, {id(use.node) for use in uses})]
     uses += [RetryUse(*task) for task in (*queues.read_others(module), *find_webhooks(module))]
     order = sorted(uses, key=lambda use: (getattr(use.node, "lineno", 0), getattr(use.node, "col_offset", 0)))
     return RetryUses(order, module)
@@ -124,14 +127,62 @@ def _may_be_function(expr: ast.expr) -> bool:
     return isinstance(expr, (ast.Name, ast.Attribute, ast.Lambda, ast.Call))
 
 
+def _find_by_name(module: Module, seen: set[int]) -> Iterator[RetryUse]:
+    """Yield the retries whose name says it, where their code is not there: `@with_retry(3)`, `for a in Attempts()`."""
+    for function in module.functions:
+        for decorator in function.decorator_list:
+            made = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if id(decorator) not in seen and _repeats_by_name(module, made):
+                code = RepeatedCode(function.body, function)
+                yield RetryUse(_guess_policy(module, decorator), decorator, code, defined_elsewhere=True)
+    for loop in module.loops:
+        match loop:
+            case ast.For(target=ast.Name(name), body=[ast.With(items=[ast.withitem(ast.Name(used))], body=body)]) if (
+                name == used and id(loop.iter) not in seen and RETRIES.search(ast.unparse(loop.iter) + name)
+            ):
+                code = RepeatedCode(body, module.function_of(loop))
+                yield RetryUse(_guess_policy(module, loop.iter), loop.iter, code, defined_elsewhere=True)
+            case _:
+                pass
+    for call in module.calls:
+        if id(call) not in seen and id(call.func) not in seen and _repeats_by_name(module, call.func):
+            places = (at for at, item in enumerate(call.args) if _is_given(module, item))
+            given = next((read_repeated_code(module, call, at) for at in places), None)
+            if given is not None:
+                yield RetryUse(_guess_policy(module, call), call, given, defined_elsewhere=True)
+
+
+def _repeats_by_name(module: Module, made: ast.expr) -> bool:
+    """Return whether a function whose code is not there is called like one that repeats others."""
+    name = made.attr if isinstance(made, ast.Attribute) else made.id if isinstance(made, ast.Name) else ""
+    if not RETRY_WRAPPERS.search(name) or module.name_of(made).partition(".")[0] in PACKAGES:
+        return False
+    return module.definition(made)[1] is None and not module.values(made)
+
+
+def _is_given(module: Module, item: ast.expr) -> bool:
+    return isinstance(item, ast.Lambda) or (
+        isinstance(item, (ast.Name, ast.Attribute, ast.Call)) and module.is_function(item)
+    )
+
+
+def _guess_policy(module: Module, made: ast.expr) -> RetryPolicy:
+    """Return the policy of a retry whose code is not there: its errors are those that it gets, else all."""
+    text = ast.unparse(made.func if isinstance(made, ast.Call) else made)
+    given = [node for node in ast.walk(made) if isinstance(node, (ast.Name, ast.Attribute))]
+    names = [name for node in given if ERROR_NAMES.search((name := module.name_of(node)).rpartition(".")[2])]
+    known = tuple(names) or (() if REFUSED_BY_NAME.search(text) else ("Exception",))
+    return RetryPolicy("loop", waits=Waits(reads_header=True), errors=RetriedErrors(known, made, has_predicate=True))
+
+
 def _find_wrapped(module: Module) -> Iterator[RetryUse]:
     """Yield the uses of functions of the package that repeat the function which they decorate, or which they get."""
     for function in module.functions:
         for decorator in function.decorator_list:
             known = find_repeater(module, decorator, decorates=True)
             if known is not None and (known.awaits or not isinstance(function, ast.AsyncFunctionDef)):
-                policy = known.read(module, decorator)
-                yield RetryUse(policy, decorator, RepeatedCode(function.body, function), defined_elsewhere=True)
+                whole = RepeatedCode(function.body, function, around=known.around)
+                yield RetryUse(known.read(module, decorator), decorator, whole, defined_elsewhere=True)
     for call in module.calls:
         made = module.whole(call) if isinstance(call.func, ast.Attribute) and call.func.attr in RUNNERS else call
         given = (*made.args, *(option.value for option in made.keywords))
@@ -139,4 +190,4 @@ def _find_wrapped(module: Module) -> Iterator[RetryUse]:
         known = find_repeater(module, made.func) if may_repeat else None
         code = read_given_code(module, made, known) if known is not None else None
         if known is not None and code is not None:
-            yield RetryUse(known.read(module, made), call, code, defined_elsewhere=True)
+            yield RetryUse(known.read(module, made), call, replace(code, around=known.around), defined_elsewhere=True)

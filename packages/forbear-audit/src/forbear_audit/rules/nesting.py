@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import sys
 from collections.abc import Iterator
 
 from forbear_audit.libraries.errors import TASK_FAILED, error_names, is_doubtful, is_hopeless
@@ -9,7 +10,7 @@ from forbear_audit.libraries.self_retrying import retries_itself, roots_of
 from forbear_audit.loops.generators import is_counting
 from forbear_audit.loops.loop_exits import may_leave
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import ATTEMPT_LIMITS, OVERLOAD_CODES
+from forbear_audit.reading.patterns import ATTEMPT_LIMITS, CLIENT_PACKAGES, OVERLOAD_CODES
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import Loop, following, keyword, walk_inside
 from forbear_audit.reading.syntax import statements_of_handlers
@@ -112,9 +113,13 @@ def _find_client_retry(module: Module, use: RetryUse, call: ast.Call) -> str | N
             repeated = last in ("RetryError", "GoogleAPIError")
         elif last == "ClientError" and use.policy.errors.has_predicate:  # botocore repeats only some of these
             handlers = [handler for attempt in use.code.tries for handler in attempt.handlers]
-            repeated = any(OVERLOAD_CODES.search(ast.unparse(handler)) for handler in handlers)
+            repeated = not handlers or any(OVERLOAD_CODES.search(ast.unparse(handler)) for handler in handlers)
         else:
-            repeated = (root in roots_of(package) or name == TASK_FAILED) and not is_hopeless(name)
+            roots = roots_of(package)
+            unknown = not CLIENT_PACKAGES.search(f"{package}.") and package not in sys.stdlib_module_names
+            repeated = (root in roots or name == TASK_FAILED or (unknown and is_doubtful(name, "network"))) and (
+                not is_hopeless(name)
+            )
         if repeated:
             return f"{text}, within this retry"
     return None
@@ -139,7 +144,10 @@ def _find_inner(
     others = uses if home is module else home.keep(find_retries)
     other = others.by_function.get(id(function))
     if other is not None:
-        if use.policy.library == other.policy.library == "forbear" or not _multiply(home, use, other):
+        awaits_result = use.policy.errors.node is call  # a loop until there is a result: `other` ends without one
+        if use.policy.library == other.policy.library == "forbear" or not (
+            awaits_result or _multiply(home, use, other)
+        ):
             return None
         return f"{function.name}() retries, too"
     read.append(function)
@@ -168,9 +176,9 @@ def _multiply(home: Module, use: RetryUse, other: RetryUse) -> bool:
     if use.code.loop is None and other.code.loop is None and ast.unparse(use.node) == ast.unparse(other.node):
         return True
     last = _last_errors(home, other)
-    if last is None:
-        return bool(use.policy.errors.everything)
     outer = [name for name in use.policy.errors.names or () if not (use.policy.errors.has_predicate and _is_all(name))]
+    if last is None or (not last and other.code.statuses):  # unknown, or the last response
+        return any(is_doubtful(name, "network") for name in outer)
     return any(_covers(name, inner) or _covers(inner, name) for name in outer for inner in last)
 
 

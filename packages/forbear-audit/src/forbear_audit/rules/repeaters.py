@@ -2,9 +2,9 @@
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from forbear_audit.libraries import decorators, objects, sql
+from forbear_audit.libraries import decorators, objects
 from forbear_audit.loops.handwritten import read_loop
 from forbear_audit.loops.recursion import find_recursions
 from forbear_audit.reading.modules import Module
@@ -12,7 +12,7 @@ from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy
 from forbear_audit.reading.scopes import Function, Loop, from_package, has_unknown, keyword, parameters, walk_inside
 from forbear_audit.reading.syntax import calls_in
 
-_PACKAGES = frozenset({
+PACKAGES = frozenset({
     "tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "retry", "reretry", "urllib3", "requests",
     "httpx_retries", "aiohttp_retry", "google", "redis", "valkey",
 })  # fmt: skip
@@ -45,6 +45,11 @@ class Repeater:
     """Whose method it calls, where it gets the name of the method."""
     used: int = 0
 
+    @property
+    def around(self) -> list[ast.stmt]:
+        """The code of each attempt around what is repeated."""
+        return self.source.body if isinstance(self.source, Loop) else []
+
     def read(self, module: Module, use: ast.expr) -> RetryPolicy:
         """Return the policy with the options that a use passes."""
         call = use if isinstance(use, ast.Call) else module.value(use)
@@ -59,8 +64,7 @@ class Repeater:
             return self.policy
         self.used += 1
         with self.home.bound(self.maker, call, module):
-            policy = _read_source(self.home, self.source) or self.policy
-            return replace(policy, is_atomic=self.policy.is_atomic)
+            return _read_source(self.home, self.source) or self.policy
 
 
 KnownLoop = tuple[RetryPolicy, RepeatedCode, Loop]
@@ -76,7 +80,7 @@ def read_policy(module: Module, expr: ast.expr) -> RetryPolicy | None:
     """Return the policy that an expression makes, None if it makes none."""
     call = _whole(module, expr)
     dotted = module.name_of(call.func if isinstance(call, ast.Call) else call)
-    if "." not in dotted or dotted.partition(".")[0] not in _PACKAGES:
+    if "." not in dotted or dotted.partition(".")[0] not in PACKAGES:
         return None
     for package, names, parse in decorators.READERS:
         if from_package(dotted, package, *names):
@@ -209,8 +213,6 @@ def _find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
         awaits = awaits or (not isinstance(source, Loop) and not isinstance(taking, ast.AsyncFunctionDef))
         owner = module.class_of(taking)
         init = module.methods.get((owner, "__init__")) if owner is not None else None
-        if any(sql.is_in_transaction(module, call) for call in calls if ast.unparse(call.func) in names):
-            policy = replace(policy, is_atomic=True)  # noqa: PLW2901
         if taking.name == "__call__" and owner is not None:
             found[owner] = Repeater(module, policy, source, init, None, awaits)
         elif taking is around[-1] and not wraps:
@@ -238,7 +240,7 @@ def _find_sources(module: Module) -> Iterator[tuple[RetryPolicy, Loop | ast.expr
     for policy, code, loop in module.keep(loops_of):
         yield policy, loop, code.attempt, loop, False
     packages = {name.partition(".")[0] for name in module.imports.values()}
-    if not packages & _PACKAGES and not any(name.startswith(".") or "." in name for name in module.imports.values()):
+    if not packages & PACKAGES and not any(name.startswith(".") or "." in name for name in module.imports.values()):
         return
     for loop in module.loops:
         known = resolve_policy(module, loop.iter, set()) if not isinstance(loop, ast.While) else None

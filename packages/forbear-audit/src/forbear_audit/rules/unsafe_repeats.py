@@ -12,10 +12,10 @@ from forbear_audit.loops.paths import goes_on, returned
 from forbear_audit.loops.statuses import DOUBTFUL, is_status, numbers, truth
 from forbear_audit.loops.waits import mentions_header
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import RESET, RESPONSES_AND_ERRORS, WAITS
+from forbear_audit.reading.patterns import DUPLICATES, RESET, RESPONSES_AND_ERRORS, WAITS
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import keyword, walk_inside
-from forbear_audit.reading.syntax import calls_in, plain_names_in, statements_of_handlers
+from forbear_audit.reading.syntax import calls_in, plain_names_in
 from forbear_audit.rules.find import find_retries
 
 _BUSY, _MISSING = 429, 404
@@ -29,22 +29,36 @@ _MOST_READ = 30  # functions in which an error may be raised
 
 def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
     """Yield the calls that are repeated though they may have been executed, and are not safe to repeat."""
-    if use.policy.is_safe:
+    if use.policy.is_safe or _knows_duplicates(use):
         return
     errors = _doubts(module, use)
     errors += tuple(name for error in errors for name in _find_causes(module, use.code.attempt, error, []))
     by_status = _repeats_failures(module, use)
     if not errors and not by_status:
         return
-    handlers = statements_of_handlers(use.code.region)
-    for effect in effects(module, use.code.attempt, handlers, repeated=use.code.region):
-        if effect.kind == "sql" and use.policy.is_atomic:
-            continue
-        if (by_status and effect.kind == "network") or any(is_doubtful(name, effect.kind) for name in errors):
+    inspected = use.policy.errors.inspected  # a code of a database tells if the transaction was undone
+    for effect in effects(module, use.code.attempt, repeated=[*use.code.region, *use.code.around]):
+        names = errors if effect.kind != "sql" else [name for name in errors if name not in inspected]
+        if (by_status and effect.kind == "network") or any(is_doubtful(name, effect.kind) for name in names):
             rule = "UNSAFE" if effect.is_seen else "MAYBE-UNSAFE"
             yield rule, effect.node, f"{effect.text} is repeated; {effect.why}"
             if effect.key is not None:
                 yield "OUTER-KEY", effect.key, f"the key of {effect.text} is another one in every attempt"
+
+
+def _knows_duplicates(use: RetryUse) -> bool:
+    """Return whether code takes it for a success that the server has done this before: an error or a status says so."""
+    for handler in (node for node in walk_inside(use.code.region) if isinstance(node, ast.ExceptHandler)):
+        tests = [(node.test, node.body) for node in handler.body if isinstance(node, ast.If)]
+        for test, body in ((handler.type, handler.body), *tests):
+            is_done = (
+                body
+                and not isinstance(body[-1], ast.Raise)
+                and any(isinstance(n, (ast.Return, ast.Break)) for n in body)
+            )
+            if test is not None and is_done and DUPLICATES.search(ast.unparse(test)):
+                return True
+    return False
 
 
 def _doubts(module: Module, use: RetryUse) -> tuple[str, ...]:
