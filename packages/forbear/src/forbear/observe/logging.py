@@ -15,6 +15,20 @@ from forbear.text.redact import printable
 RECOVERED = ("maybe_done", "settled", "billed")
 """The fields of a late success that are shown where they are true."""
 
+COUNTED: "dict[type[Event], tuple[str, str, str]]" = {
+    Failed: ("failures", "{attempt}", "Failed attempts"),
+    Scheduled: ("retries", "{retry}", "Retries"),
+    Recovered: ("recoveries", "{run}", "Runs that worked after a failure"),
+    GaveUp: ("give_ups", "{run}", "Runs that ended without success"),
+    WouldStop: ("would_stop", "{attempt}", "Attempts repeated under enforce=warn"),
+    BudgetDegraded: ("budgets_degraded", "{event}", "Shared budgets that lost their server"),
+    BudgetRestored: ("budgets_restored", "{event}", "Shared budgets that have their server back"),
+}
+"""The metrics that count events: the name of each, its unit and its description."""
+
+DELAY, ATTEMPTS = "Waits before retries", "Attempts of runs that failed at least once"
+"""The descriptions of the two histograms."""
+
 Fields = dict[str, str | int | float | bool]
 
 

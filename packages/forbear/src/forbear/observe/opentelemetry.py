@@ -7,18 +7,8 @@ run leaves no span open, and the listener keeps no state.
 from collections.abc import Iterable
 
 from forbear.core.attempt import Attempt
-from forbear.core.events import (
-    BudgetDegraded,
-    BudgetRestored,
-    Event,
-    Failed,
-    GaveUp,
-    Recovered,
-    Scheduled,
-    WouldStop,
-    label_of,
-)
-from forbear.observe.logging import RECOVERED, reason
+from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled, label_of
+from forbear.observe.logging import ATTEMPTS, COUNTED, DELAY, RECOVERED, reason
 from forbear.run.runtime import current
 
 try:
@@ -64,49 +54,35 @@ class OpenTelemetry:
     ) -> None:
         self._tracer = trace.get_tracer(_SCOPE, tracer_provider=tracer_provider)
         meter = metrics.get_meter(_SCOPE, meter_provider=meter_provider)
-        self._failures = meter.create_counter("forbear.failures", "{attempt}", "Failed attempts")
-        self._retries = meter.create_counter("forbear.retries", "{retry}", "Retries")
-        self._delay = meter.create_histogram("forbear.delay", "s", "Waits before retries")
-        attempts = "Attempts of runs that failed at least once"
-        self._attempts = meter.create_histogram("forbear.attempts", "{attempt}", attempts)
-        self._recoveries = meter.create_counter("forbear.recoveries", "{run}", "Runs that worked after a failure")
-        self._give_ups = meter.create_counter("forbear.give_ups", "{run}", "Runs that ended without success")
-        repeated = "Attempts repeated under enforce=warn"
-        self._would_stop = meter.create_counter("forbear.would_stop", "{attempt}", repeated)
-        lost, back = "Shared budgets that lost their server", "Shared budgets that have their server back"
-        self._degraded = meter.create_counter("forbear.budgets_degraded", "{event}", lost)
-        self._restored = meter.create_counter("forbear.budgets_restored", "{event}", back)
+        self._counters = {
+            kind: meter.create_counter(f"forbear.{name}", unit, text) for kind, (name, unit, text) in COUNTED.items()
+        }
+        self._delay = meter.create_histogram("forbear.delay", "s", DELAY)
+        self._attempts = meter.create_histogram("forbear.attempts", "{attempt}", ATTEMPTS)
 
     def __call__(self, event: Event) -> None:
         """Add an event to the metrics; the last event of a run (`Recovered` or `GaveUp`) also makes the run's span."""
         operation: _Attributes = {"forbear.operation": label_of(event.operation)}
+        why: _Attributes = {}
         match event:
             case Failed():
-                self._failures.add(1, operation | {"error.type": _error_type(event.name)})
+                why = {"error.type": _error_type(event.name)}
             case Scheduled():
-                self._retries.add(1, operation)
                 self._delay.record(event.delay, operation)
             case Recovered():
-                self._recoveries.add(1, operation)
                 self._attempts.record(event.attempt, operation)
                 known: _Attributes = {f"forbear.{name}": True for name in RECOVERED if getattr(event, name)}
                 self._span(event.operation, event.elapsed, event.failures, event.attempt, known, None)
             case GaveUp():
                 report = event.report
-                why: _Attributes = {"forbear.reason": reason(event)}
-                self._give_ups.add(1, operation | why)
+                why = {"forbear.reason": reason(event)}
                 self._attempts.record(report.count, operation)
-                why["error.type"] = _error_type(report.attempts[-1].error)
-                why["forbear.maybe_done"] = report.maybe_done
-                why["forbear.vouched"] = report.vouched
-                why["forbear.billed"] = report.billed
-                self._span(event.operation, report.elapsed, report.attempts, report.count, why, report.text)
-            case WouldStop():
-                self._would_stop.add(1, operation)
-            case BudgetDegraded():
-                self._degraded.add(1, operation)
-            case BudgetRestored():
-                self._restored.add(1, operation)
+                last: _Attributes = {"error.type": _error_type(report.attempts[-1].error)}
+                last |= {f"forbear.{name}": getattr(report, name) for name in ("maybe_done", "vouched", "billed")}
+                self._span(event.operation, report.elapsed, report.attempts, report.count, why | last, report.text)
+            case _:
+                pass
+        self._counters[type(event)].add(1, operation | why)
 
     def _span(
         self,

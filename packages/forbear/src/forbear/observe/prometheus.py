@@ -1,17 +1,7 @@
 """Count events as metrics of prometheus_client. Operations and error types are labels; texts are not."""
 
-from forbear.core.events import (
-    BudgetDegraded,
-    BudgetRestored,
-    Event,
-    Failed,
-    GaveUp,
-    Recovered,
-    Scheduled,
-    WouldStop,
-    label_of,
-)
-from forbear.observe.logging import reason
+from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled, label_of
+from forbear.observe.logging import ATTEMPTS, COUNTED, DELAY, reason
 
 try:
     from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
@@ -22,6 +12,7 @@ except ImportError as error:
 
 _DELAYS = (0.01, 0.05, 0.1, 0.5, 1, 2, 4, 8, 16, 32, 64, 300)
 _ATTEMPTS = (1, 2, 3, 4, 5, 8, 13, 21)
+_LABELS: "dict[type[Event], str]" = {Failed: "error", GaveUp: "reason"}
 
 
 class Prometheus:
@@ -45,40 +36,29 @@ class Prometheus:
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(f"forbear_{name}", text, ("operation", *labels), registry=registry)
-
         def histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
             return Histogram(f"forbear_{name}", text, ("operation", *labels), buckets=buckets, registry=registry)
 
-        self._failures = counter("failures", "Failed attempts", "error")
-        self._retries = counter("retries", "Retries")
-        self._delay = histogram("delay_seconds", "Waits before retries", _DELAYS)
-        self._recoveries = counter("recoveries", "Runs that worked after a failure")
-        self._give_ups = counter("give_ups", "Runs that ended without success", "reason")
-        self._attempts = histogram("attempts", "Attempts of runs that failed at least once", _ATTEMPTS, "outcome")
-        self._would_stop = counter("would_stop", "Attempts repeated under enforce=warn")
-        self._degraded = counter("budgets_degraded", "Shared budgets that lost their server")
-        self._restored = counter("budgets_restored", "Shared budgets that have their server back")
+        self._counters: dict[type[Event], Counter] = {}
+        for kind, (name, _, text) in COUNTED.items():
+            labels = ("operation", _LABELS[kind]) if kind in _LABELS else ("operation",)
+            self._counters[kind] = Counter(f"forbear_{name}", text, labels, registry=registry)
+        self._delay = histogram("delay_seconds", DELAY, _DELAYS)
+        self._attempts = histogram("attempts", ATTEMPTS, _ATTEMPTS, "outcome")
 
     def __call__(self, event: Event) -> None:
         """Add an event to the metrics: count a failure, a retry and its wait, or the end of a run and its attempts."""
-        operation = label_of(event.operation)
+        labels = [label_of(event.operation)]
         match event:
             case Failed():
-                self._failures.labels(operation, event.name).inc()
+                labels.append(event.name)
             case Scheduled():
-                self._retries.labels(operation).inc()
-                self._delay.labels(operation).observe(event.delay)
+                self._delay.labels(*labels).observe(event.delay)
             case Recovered():
-                self._recoveries.labels(operation).inc()
-                self._attempts.labels(operation, "recovered").observe(event.attempt)
+                self._attempts.labels(*labels, "recovered").observe(event.attempt)
             case GaveUp():
-                self._give_ups.labels(operation, reason(event)).inc()
-                self._attempts.labels(operation, "gave up").observe(event.report.count)
-            case WouldStop():
-                self._would_stop.labels(operation).inc()
-            case BudgetDegraded():
-                self._degraded.labels(operation).inc()
-            case BudgetRestored():
-                self._restored.labels(operation).inc()
+                self._attempts.labels(*labels, "gave up").observe(event.report.count)
+                labels.append(reason(event))
+            case _:
+                pass
+        self._counters[type(event)].labels(*labels).inc()
