@@ -4,7 +4,9 @@
 """
 
 import signal
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ from forbear.cli.kit.options import open_shared_budget
 from forbear.cli.kit.output import EventPrinter, report
 from forbear.cli.run.child import CANNOT_RUN, NOT_FOUND, Child, ChildResult
 from forbear.cli.run.signals import PASSED_ON, Signals
-from forbear.cli.run.streams import DirectOutput, DirectStdin, Matches, RecordedStdin, WatchedOutput, open_stdin
+from forbear.cli.run.streams import DirectOutput, Matches, WatchedOutput, open_stdin
 from forbear.core.dataclass import dataclass
 from forbear.core.limits import Limits
 from forbear.policy import Policy
@@ -104,9 +106,12 @@ def repeat(
     run = Run(policy, Path(command[0]).name or command[0], runtime, runtime.monotonic())
     with closing(open_stdin(attempts=limits.attempts)) as stdin, Signals() as signals:
         runtime.signals = signals
+        start = partial(
+            Child, command, stdin=stdin, output=output, signals=signals, grace=grace, monotonic=runtime.monotonic
+        )
         while True:
             limit = run.attempt_limit()
-            result = _attempt(run, command, stdin, output, signals, limit, grace)
+            result = _attempt(partial(start, run.attempt, limit=limit), command[0])
             if result.interrupted:
                 return result.code
             if result.code == 0:
@@ -132,32 +137,14 @@ def _failure(result: ChildResult, rules: ExitRules, matches: Matches, limit: flo
     return CommandFailed(text if matched is None else f"{text}, output matched {matched!r}", transient=transient)
 
 
-def _attempt(
-    run: Run,
-    command: tuple[str, ...],
-    stdin: DirectStdin | RecordedStdin,
-    output: DirectOutput | WatchedOutput,
-    signals: Signals,
-    limit: float | None,
-    grace: float,
-) -> ChildResult:
-    clock = run.runtime.monotonic
+def _attempt(start: Callable[[], Child], name: str) -> ChildResult:
     try:
-        child = Child(
-            command,
-            run.attempt,
-            stdin=stdin,
-            output=output,
-            signals=signals,
-            limit=limit,
-            grace=grace,
-            monotonic=clock,
-        )
+        child = start()
     except FileNotFoundError:
-        report(f"command not found: {command[0] or repr('')}", "check its name, and that its folder is in PATH")
+        report(f"command not found: {name or repr('')}", "check its name, and that its folder is in PATH")
         return ChildResult(NOT_FOUND, timed_out=False, interrupted=False)
     except OSError as error:
-        report(f"cannot run {command[0]}: {error.strerror}", "check that it is a program that you may execute")
+        report(f"cannot run {name}: {error.strerror}", "check that it is a program that you may execute")
         return ChildResult(CANNOT_RUN, timed_out=False, interrupted=False)
     return child.wait()
 

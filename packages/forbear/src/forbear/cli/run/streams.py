@@ -103,17 +103,16 @@ class WatchedOutput:
         self._streams = []
 
     def _match(self, line: bytes) -> None:
+        on, stop = self.matches
         text = line.decode(errors="replace")
-        if self.matches.on is None:
-            for pattern in self._on:
-                if pattern.search(text):
-                    self.matches = Matches(pattern.pattern, self.matches.stop)
-                    break
-        if self.matches.stop is None:
-            for pattern in self._stop:
-                if pattern.search(text):
-                    self.matches = Matches(self.matches.on, pattern.pattern)
-                    break
+        self.matches = Matches(
+            _find(self._on, text) if on is None else on, _find(self._stop, text) if stop is None else stop
+        )
+
+
+def _find(patterns: Sequence[re.Pattern[str]], text: str) -> str | None:
+    """Return the first pattern that matches a text, None if none does."""
+    return next((pattern.pattern for pattern in patterns if pattern.search(text)), None)
 
 
 class _Stream:
