@@ -8,10 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.core.report import ATTRIBUTE, EXTENSION, Report
-from forbear.exchange.chosen import choose
-from forbear.exchange.http.options import BUFFER, HttpOptions
-from forbear.exchange.http.settling import read_settle
-from forbear.http.vouch import Vouch
+from forbear.exchange.http.options import BUFFER, HttpOptions, read_options
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 
@@ -43,8 +40,6 @@ if TYPE_CHECKING:
             """Put retries into `client`; see `forbear.clients.httpx.install`."""
             ...
 
-
-_OWN = ("transport", "safe", "apis", "settle", "buffer")
 
 OVERRIDE = "forbear"
 """The name of the request extension whose value is the policy of that request; the value None sends it once."""
@@ -114,16 +109,16 @@ class RetryingBase(Generic[Transport, Req, Resp]):
         buffer: int = BUFFER,
         **options: "Unpack[ClientOptions]",
     ) -> None:
-        policy, changes = choose("RetryTransport", policy, options, _OWN)
-        vouch, library = Vouch(safe, apis), self._library
+        library = self._library
         module, (base, plain) = library.module, self._names
         if transport is not None and not isinstance(transport, getattr(module, base)):
             raise TypeError(f"`transport` must be an {module.__name__}.{base} or None (a plain one), got {transport!r}")
         self._transport: Any = getattr(module, plain)() if transport is None else transport
         is_own = type(self._transport).__module__.partition(".")[0] == module.__name__  # another may raise anything
         raised = library.raised if is_own else ()
-        self._options = HttpOptions(
-            policy, buffer, vouch=vouch, changes=changes, raised=raised, settle=read_settle(settle)
+        own, name = ("transport",), "RetryTransport"
+        self._options = read_options(
+            name, policy, options, raised, own, safe=safe, apis=apis, settle=settle, buffer=buffer
         )
 
     if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name

@@ -27,11 +27,8 @@ except ImportError as error:
 
 from forbear.clients.aiohttp.port import AiohttpPort
 from forbear.clients.aiohttp.response import attach_report
-from forbear.exchange.chosen import choose
 from forbear.exchange.http.adrive import drive
-from forbear.exchange.http.options import BUFFER, HttpOptions
-from forbear.exchange.http.settling import read_settle
-from forbear.http.vouch import Vouch
+from forbear.exchange.http.options import BUFFER, read_options
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 
@@ -94,10 +91,8 @@ class RetryMiddleware:
         buffer: int = BUFFER,
         **options: "Unpack[ClientOptions]",
     ) -> None:
-        policy, changes = choose("RetryMiddleware", policy, options, ("safe", "apis", "settle", "buffer"))
-        vouch = Vouch(safe, apis)
-        self._options = HttpOptions(
-            policy, buffer, vouch=vouch, changes=changes, raised=_RAISED, settle=read_settle(settle)
+        self._options = read_options(
+            "RetryMiddleware", policy, options, _RAISED, safe=safe, apis=apis, settle=settle, buffer=buffer
         )
 
     def __repr__(self) -> str:

@@ -14,11 +14,8 @@ except ImportError as error:
 
 from forbear.clients.requests.port import RequestsPort
 from forbear.clients.requests.response import attach_report, continue_body, read
-from forbear.exchange.chosen import choose
 from forbear.exchange.http.drive import drive
-from forbear.exchange.http.options import BUFFER, HttpOptions
-from forbear.exchange.http.settling import read_settle
-from forbear.http.vouch import Vouch
+from forbear.exchange.http.options import BUFFER, read_options
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 
@@ -92,10 +89,8 @@ class RetryAdapter(HTTPAdapter):
         pool_block: bool = False,
         **options: "Unpack[ClientOptions]",
     ) -> None:
-        policy, changes = choose("RetryAdapter", policy, options, ("safe", "apis", "settle", "buffer"))
-        vouch = Vouch(safe, apis)
-        self._options = HttpOptions(
-            policy, buffer, vouch=vouch, changes=changes, raised=_RAISED, settle=read_settle(settle)
+        self._options = read_options(
+            "RetryAdapter", policy, options, _RAISED, safe=safe, apis=apis, settle=settle, buffer=buffer
         )
         super().__init__(pool_connections, pool_maxsize, max_retries=0, pool_block=pool_block)
 

@@ -5,7 +5,7 @@ import sys
 from forbear.core import check
 from forbear.core.record import Record
 from forbear.exchange.call import check_word, refuse_for_clients
-from forbear.exchange.chosen import NO_CHANGES, PolicyChanges, refuse_unraised
+from forbear.exchange.chosen import NO_CHANGES, PolicyChanges, choose, refuse_unraised
 from forbear.http import bodies
 from forbear.http.api import Api, IdempotencyKey
 from forbear.http.vouch import NO_VOUCH, Vouch
@@ -15,12 +15,13 @@ from forbear.services.rfc9110 import RFC9110
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from forbear.exchange.http.settling import SettleWord
+    from forbear.exchange.http.settling import Settle, SettleWord
     from forbear.http.patterns import Origin
     from forbear.http.request import HttpService
+    from forbear.http.vouch import Apis, Safe
 
 
 BUFFER = bodies.LIMIT
@@ -122,6 +123,31 @@ class HttpOptions(Record):
             return None
         api = self.vouch.find_own_api(origin())
         return None if api is None else api.key
+
+
+def read_options(
+    adapter: str,
+    policy: Policy | None,
+    changes: "Mapping[str, Any]",
+    raised: tuple[type[Exception], ...],
+    own: tuple[str, ...] = (),
+    *,
+    safe: "Safe" = (),
+    apis: "Apis" = (),
+    settle: "Settle" = False,
+    buffer: int = BUFFER,
+) -> HttpOptions:
+    """Return the options as a user passes them to an adapter; TypeError or ValueError for wrong ones.
+
+    `changes` are the keywords that change the policy. `own` are those of this adapter alone, for the text of an error.
+    """
+    chosen, changed = choose(adapter, policy, changes, (*own, "safe", "apis", "settle", "buffer"))
+    word = None
+    if settle is not False:
+        from forbear.exchange.http.settling import SettleWord  # few use it
+
+        word = SettleWord(settle)
+    return HttpOptions(chosen, buffer, vouch=Vouch(safe, apis), changes=changed, raised=raised, settle=word)
 
 
 def find_service(name: str) -> "HttpService":

@@ -82,11 +82,6 @@ class SettleWord(Record):
         return covers(self._patterns, request)
 
 
-def read_settle(settle: "Settle") -> SettleWord | None:
-    """Return the user's word, None for False; TypeError or ValueError for a wrong one."""
-    return None if settle is False else SettleWord(settle)
-
-
 def _takes(function: "Callable[..., Any]", count: int) -> bool:
     from inspect import signature
 
