@@ -153,9 +153,6 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
         unlimited = limits.unlimited or timeout is None
         return self._with(limits=limits.replace(timeout=timeout, unlimited=unlimited))
 
-    def with_deadline(self, deadline: float | None) -> Self:
-        return self.with_timeout(deadline)
-
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
         """Return a copy that retries only the errors that `predicate` accepts."""
         return self._with(on=predicate, service=None)

@@ -54,7 +54,9 @@ With them, no chunk of an upload session can be continued, and no `safe_to_repea
 """
 
 
-_CURE = "urllib3 shows too little of a request to vouch for it; use requests with forbear's RetryAdapter(safe=...)"
+class _UnseenExchange(Exchange):
+    __slots__ = ()
+    cure = "urllib3 shows too little of a request to vouch for it; use requests with forbear's RetryAdapter(safe=...)"
 
 
 class Retry(urllib3.Retry):
@@ -198,7 +200,7 @@ class Retry(urllib3.Retry):
         policy, service = self._options.resolve(host, target, lambda: described.origin)
         self._body = _Body(self._bodies_are_reusable)
         vouch = self._options.vouch
-        return Exchange(policy, service, lambda: described, self._body, Start(), vouch=vouch, cure=_CURE)
+        return _UnseenExchange(policy, service, lambda: described, self._body, Start(), vouch=vouch)
 
     def _give_up(
         self,

@@ -126,7 +126,6 @@ class AiohttpPort(AsyncPort[ClientResponse]):
         return self._handler(self._request)
 
     async def send(self, variation: Variation, limit: float | None) -> ClientResponse:
-        """Send the request as `variation` describes it and return the response."""
         await self._vary(variation)
         if limit is None:
             self._last = await self._handler(self._request)
@@ -197,7 +196,6 @@ class AiohttpPort(AsyncPort[ClientResponse]):
             raise
 
     def read_content(self, shown: ClientResponse) -> bytes:
-        """Return the body, decoded, of a copy that `read_copy` made."""
         return shown.content.read_nowait()
 
     async def read_back(self, target: str, headers: Mapping[str, str], limit: float) -> ClientResponse:

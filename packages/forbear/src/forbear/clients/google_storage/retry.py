@@ -110,9 +110,6 @@ class Retry(api_retry.Retry):
     def with_timeout(self, timeout: float | None) -> Self:
         return self._with(timeout=timeout)
 
-    def with_deadline(self, deadline: float | None) -> Self:
-        return self._with(timeout=deadline)
-
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
         """Return a copy that retries only the errors that `predicate` accepts."""
         return self._with(predicate=predicate)

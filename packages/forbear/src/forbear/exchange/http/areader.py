@@ -69,7 +69,7 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
                 if chunk is None:
                     self._handed_out.forget()
                     if self._download is not None:
-                        self._download.finished()
+                        self._download.run.succeeded()
                     raise StopAsyncIteration
         self._handed_out.add(chunk)
         return chunk
@@ -102,7 +102,7 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
     def end(self) -> None:
         """Count the end of an attempt in the retry budget, if the body is left before its end."""
         if self._download is not None:
-            self._download.end()
+            self._download.run.end()
 
     async def _close_response(self) -> None:
         try:
@@ -131,7 +131,7 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
             await self._close_response()
             await grant.asleep()
             try:
-                return await self._open(download, await port.send(download.send, download.attempt_limit()))
+                return await self._open(download, await port.send(download.send, download.run.attempt_limit()))
             except Refused as refusal:
                 grant = download.failed(error, refusal, TRANSIENT)
             except Exception as again:

@@ -7,9 +7,7 @@ object ends the download with its error. But while the caller has no byte, a new
 place of the first one, whatever it has.
 """
 
-from enum import Enum
 from hashlib import sha256
-from typing import NamedTuple
 
 from forbear.core.decide import Reason, Stop
 from forbear.core.report import text_of
@@ -45,31 +43,18 @@ class Refused(Exception):
         self.name = name
 
 
-class _Plan(Enum):
-    """The next request for a broken body: for its rest, or for the whole from its start."""
-
-    REST = "the rest"
-    WHOLE = "the whole"
-
-
-class _GaveUp(NamedTuple):
-    """The state of a broken body of which nothing is requested any more, with the reason."""
-
-    because: str
-
-
 class Download:
     """The broken body of a response; the caller has seen its `status` and its `headers` (lower-case names).
 
     `handed_out` has the bytes that the caller received. A break starts a new run under the exchange's policy. Progress
     by ranges since the last break starts another: a long download may break often while it makes progress. Starting
-    over does not, because it costs all bytes that were handed out. `is_new` is True after `check` if the response takes
-    the place of the first one.
+    over does not, because it costs all bytes that were handed out. `run` is the latest of them. `is_new` is True after
+    `check` if the response takes the place of the first one.
     """
 
-    __slots__ = ("is_new", "send", "_exchange", "_handed_out", "_headers", "_is_pinned",
-                 "_latest_response", "_received", "_rest", "_run", "_skipped_hash", "_state", "_total",
-                 "_status", "_to_skip")  # fmt: skip
+    __slots__ = ("is_new", "run", "send", "_because", "_exchange", "_handed_out", "_headers", "_is_pinned",
+                 "_latest_response", "_received", "_rest", "_skipped_hash", "_starts_over", "_total", "_status",
+                 "_to_skip")  # fmt: skip
 
     def __init__(self, exchange: "Exchange", status: int, headers: "Mapping[str, str]", handed_out: HandedOut) -> None:
         self.send = ORIGINAL
@@ -78,7 +63,8 @@ class Download:
         self._status = status
         self._headers = headers
         self._handed_out = handed_out
-        self._state: _Plan | _GaveUp = _Plan.REST
+        self._starts_over = False  # True once the rest cannot be requested
+        self._because: str | None = None  # the reason why nothing is requested any more
         self._received = 0
         self._rest: ranges.DownloadRange | None = None  # that `send` requests; None: it requests the whole
         self._is_pinned = False  # True if `send` makes the server compare the ETag or the generation
@@ -86,15 +72,7 @@ class Download:
         self._total: int | None = None  # of the whole body, as the continuing response says
         self._to_skip = 0  # bytes of the response that the caller has already
         self._skipped_hash: _Hash | None = None
-        self._run = self._begin()
-
-    def finished(self) -> None:
-        """Enter the complete body as a success in the budget; notify the listeners if an attempt of this run failed."""
-        self._run.succeeded()
-
-    def end(self) -> None:
-        """Count the end of an attempt in the budget, if the body is closed before its end."""
-        self._run.end()
+        self.run = self._begin()
 
     def broken(self, error: Exception, verdict: "Verdict") -> Grant | None:
         """Return the retry that sends `send`, None to raise `error`, which broke the body.
@@ -102,8 +80,8 @@ class Download:
         `verdict` is the adapter's. Progress by ranges since the last break starts a new run.
         """
         received = self._handed_out.count
-        if received > self._received and self._state is _Plan.REST:
-            self._run = self._begin()
+        if received > self._received and not self._starts_over and self._because is None:
+            self.run = self._begin()
         self._received = received
         return self.failed(error, error, verdict)
 
@@ -117,22 +95,18 @@ class Download:
             name, verdict = failure.name, failure.verdict
         else:
             name, verdict = type(failure).__qualname__, exchange.verdict_of(failure, verdict)
-        if not isinstance(self._state, _GaveUp):
+        if self._because is None:
             self._plan()
         details, self._latest_response = exchange.details(*self._latest_response), _NO_RESPONSE
         blocked = None
-        if isinstance(self._state, _GaveUp):
-            blocked = Stop(Reason.BODY, f"the rest cannot be requested: {self._state.because}")
+        if self._because is not None:
+            blocked = Stop(Reason.BODY, f"the rest cannot be requested: {self._because}")
         unsafe = None if exchange.repeatable else exchange.unsafe
-        return self._run.after(
+        return self.run.after(
             DetailedFailure(
                 verdict, error, name=name, text=text_of(failure), unsafe=unsafe, blocked=blocked, details=details
             )
         )
-
-    def attempt_limit(self) -> float | None:
-        """Return the seconds that `send` may take, None without an attempt timeout."""
-        return self._run.attempt_limit()
 
     def check(self, status: int, headers: "Mapping[str, str]") -> bool:
         """Return whether to read the response to `send`; False if it says that the body was complete already.
@@ -154,7 +128,7 @@ class Download:
                     self._begin_anew(status, headers)
                 else:
                     self._start_over(status, headers)
-                self._state = _Plan.WHOLE  # the server does not serve ranges
+                self._starts_over = True  # the server does not serve ranges
             else:
                 self._total = ranges.verify(rest, self._received, status, headers, named=self._is_pinned)
         except Unresumable as why:
@@ -173,7 +147,7 @@ class Download:
 
         Raises Refused if the skipped bytes differ, if the response ended before all of them, or if no time is left.
         """
-        timeout, run = self._exchange.policy.limits.timeout, self._run
+        timeout, run = self._exchange.policy.limits.timeout, self.run
         if timeout is not None and run.runtime.monotonic() - run.started >= timeout:
             raise Refused(TRANSIENT, "TimeoutError", "the bytes received before did not arrive again in time")
         shared = min(len(chunk), self._to_skip)
@@ -196,22 +170,11 @@ class Download:
 
     def _begin(self) -> Run:
         exchange = self._exchange
-        name = f"{exchange.operation} (body)"
-        now = exchange.runtime.monotonic()
-        return Run(
-            exchange.policy,
-            name,
-            exchange.runtime,
-            now,
-            exchange.reports,
-            awaits=exchange.awaits,
-            subject=exchange.request,
-            spending=exchange.new_spending(),
-        )
+        return exchange.new_run(f"{exchange.operation} (body)", exchange.runtime.monotonic(), exchange.new_spending())
 
     def _give_up(self, why: str) -> str:
         """Request nothing more, and return the reason."""
-        self._state = _GaveUp(why)
+        self._because = why
         return why
 
     def _refuse(self, why: str, *, final: bool) -> None:
@@ -222,7 +185,7 @@ class Download:
         if self._rest is None or final:
             self._give_up(why)
         else:
-            self._state = _Plan.WHOLE
+            self._starts_over = True
 
     def _plan(self) -> None:
         """Set `send` to a request for the rest, or else for the whole; give up if neither is possible."""
@@ -230,11 +193,11 @@ class Download:
         if stuck is not None:
             self._give_up(stuck)
             return
-        if self._state is _Plan.REST:
+        if not self._starts_over:
             try:
                 rest = ranges.download_range("GET", self._status, self._headers, self._requested_range)
             except Unresumable:
-                self._state = _Plan.WHOLE
+                self._starts_over = True
             else:
                 self._ask_for_rest(rest)
                 return

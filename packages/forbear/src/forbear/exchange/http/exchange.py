@@ -45,8 +45,11 @@ class Exchange(RequestState):
     received more bytes. The time that sending takes says nothing about the outage.
     """
 
-    __slots__ = ("awaits", "reports", "runtime", "send", "started",
-                 "_body", "_is_new_key", "_run", "_settles", "_spending", "_unexecuted")  # fmt: skip
+    __slots__ = ("awaits", "reports", "run", "runtime", "send", "started",
+                 "_body", "_is_new_key", "_settles", "_spending", "_unexecuted")  # fmt: skip
+
+    run: Run | None
+    """The run that counts the attempts, None before the first failure."""
 
     def __init__(
         self,
@@ -59,10 +62,9 @@ class Exchange(RequestState):
         key: IdempotencyKey | None = None,
         is_new_key: bool = False,
         vouch: Vouch = NO_VOUCH,
-        cure: str | None = None,
         settles: bool = False,
     ) -> None:
-        super().__init__(policy, service, describe, key, vouch, cure)
+        super().__init__(policy, service, describe, key, vouch)
         self.send = ORIGINAL
         self.runtime = start.runtime
         self.reports = start.reports
@@ -71,19 +73,14 @@ class Exchange(RequestState):
         self._body = body
         self._is_new_key = is_new_key
         self._settles = settles
-        self._run: Run | None = None
+        self.run = None
         self._spending: Spending | None = None
         self._unexecuted = False
 
     @property
-    def run(self) -> Run | None:
-        """The run that counts the attempts, None before the first failure."""
-        return self._run
-
-    @property
     def report(self) -> Report | None:
         """The report on the attempts once the request was given up, None before that and without a failure."""
-        return None if self._run is None else self._run.report
+        return None if self.run is None else self.run.report
 
     def begin(self) -> None:
         """Count the first attempt in the policy's budget, or that of the host; raise Throttled if it refuses."""
@@ -193,7 +190,7 @@ class Exchange(RequestState):
             failure.vouched = by_word
             failure.details = self.details(status, headers)
             return self._decide(failure)
-        succeeded(self._run, policy, self._spending)
+        succeeded(self.run, policy, self._spending)
         return None
 
     def broken(self, error: Exception, status: int, headers: Mapping[str, str]) -> None:
@@ -208,7 +205,7 @@ class Exchange(RequestState):
         judgement = self.judgement
         if self._may_repeat and ((judgement.safety is Safety.ALWAYS and judgement.repeatable) or self.vouched):
             return  # sending the request again is harmless
-        run = self._run or self.begin_run()
+        run = self.run or self.begin_run()
         run.in_doubt = True
         unsafe, details = self._describe_break(status), self.details(status, headers)
         run.after(DetailedFailure(TRANSIENT, error, unsafe=unsafe, maybe_done=status < 400, details=details))
@@ -223,7 +220,7 @@ class Exchange(RequestState):
         """Attach a report to `error`, which ended an attempt, unless repeating the request is harmless."""
         self._judge_by_table()
         if not self.repeatable:
-            number = 1 if self._run is None else self._run.attempt
+            number = 1 if self.run is None else self.run.attempt
             leave_in_doubt(error, self.operation, self.unsafe, self.runtime, self.started, self.request, number)
 
     def details(self, status: int | None, headers: Mapping[str, str]) -> Details:
@@ -233,7 +230,7 @@ class Exchange(RequestState):
 
     def attempt_limit(self) -> float | None:
         """Return the seconds that the attempt may take which starts now, None without an attempt timeout."""
-        return first_limit(self.policy) if self._run is None else self._run.attempt_limit()
+        return first_limit(self.policy) if self.run is None else self.run.attempt_limit()
 
     @property
     def stuck(self) -> str | None:
@@ -266,7 +263,7 @@ class Exchange(RequestState):
             return None, False
         may_refuse = judgement.refused is None and not judgement.session and is_for_its_host(request)
         if self._key is not None and status == IN_USE and judgement.refused is None:
-            in_doubt = self._run is not None and self._run.in_doubt
+            in_doubt = self.run is not None and self.run.in_doubt
             if in_doubt or not self._is_new_key:
                 verdict = TRANSIENT
         verdict = api.refine(verdict, status, headers, has_wait=wait is not None, may_refuse=may_refuse)
@@ -275,24 +272,28 @@ class Exchange(RequestState):
 
     def begin_run(self, started: float | None = None) -> Run:
         """Begin the run that counts the attempts from the time `started` on, by default from before the first one."""
-        self._run = run = Run(
+        self.run = self.new_run(self.operation, self.started if started is None else started, self._spending)
+        return self.run
+
+    def new_run(self, operation: str, started: float, spending: Spending | None) -> Run:
+        """Return another run under the policy of the request."""
+        return Run(
             self.policy,
-            self.operation,
+            operation,
             self.runtime,
-            self.started if started is None else started,
+            started,
             self.reports,
             awaits=self.awaits,
             subject=self.request,
-            spending=self._spending,
+            spending=spending,
         )
-        return run
 
     def _describe_break(self, status: int) -> str:
         return f"{self.judgement.operation or 'the request'} answered {reason(status)} before its response broke off"
 
     def _decide(self, failure: DetailedFailure, done: int | None = None) -> Grant | None:
         """Return the retry after `failure`; `done` is the status of a successful response whose body broke."""
-        judgement, session, run = self.judgement, self._session, self._run
+        judgement, session, run = self.judgement, self._session, self.run
         if run is None or (session is not None and session.has_progressed()):
             run = self.begin_run(None if session is None else self.runtime.monotonic())
         # The session may have the whole chunk. But the caller's own error must not get lost.

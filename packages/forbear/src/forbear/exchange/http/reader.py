@@ -67,7 +67,7 @@ class Reader(Iterator[bytes], Generic[R]):
                 if chunk is None:
                     self._handed_out.forget()
                     if self._download is not None:
-                        self._download.finished()
+                        self._download.run.succeeded()
                     raise StopIteration
         self._handed_out.add(chunk)
         return chunk
@@ -100,7 +100,7 @@ class Reader(Iterator[bytes], Generic[R]):
     def end(self) -> None:
         """Count the end of an attempt in the retry budget, if the body is left before its end."""
         if self._download is not None:
-            self._download.end()
+            self._download.run.end()
 
     def _close_response(self) -> None:
         self._close()
@@ -126,7 +126,7 @@ class Reader(Iterator[bytes], Generic[R]):
             self._close_response()
             grant.sleep()
             try:
-                return self._open(download, port.send(download.send, download.attempt_limit()))
+                return self._open(download, port.send(download.send, download.run.attempt_limit()))
             except Refused as refusal:
                 grant = download.failed(error, refusal, TRANSIENT)
             except Exception as again:

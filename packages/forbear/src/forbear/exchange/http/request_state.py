@@ -34,11 +34,13 @@ class RequestState:
 
     `describe` returns the request in the form to classify. It must not refer to this object: that would make each
     request a cycle for the garbage collector. `key` is the header by which the API drops duplicates, None if the
-    request does not carry one. `vouch` is the word of the adapter's user. `cure` is what to do instead where the
-    adapter takes no such word.
+    request does not carry one. `vouch` is the word of the adapter's user.
     """
 
-    __slots__ = ("policy", "service", "_cure", "_describe", "_judgement", "_key", "_request", "_session", "_vouch")
+    __slots__ = ("policy", "service", "_describe", "_judgement", "_key", "_request", "_session", "_vouch")
+
+    cure: str | None = None
+    """The words that say what to do instead of vouching, where the adapter takes no such word."""
 
     def __init__(
         self,
@@ -47,14 +49,12 @@ class RequestState:
         describe: Callable[[], Request],
         key: IdempotencyKey | None,
         vouch: Vouch,
-        cure: str | None,
     ) -> None:
         self.policy = policy
         self.service = service
         self._describe = describe
         self._key = key
         self._vouch = vouch
-        self._cure = cure
         self._request: Request | None = None
         self._judgement: Judgement | None = None
         self._session: ChunkSession | None = None  # the session of a chunk that must not be sent again blindly
@@ -118,7 +118,7 @@ class RequestState:
         why = why_not(judgement, "the request")
         if judgement.refused is not None or judgement.conditions or judgement.session:
             return why
-        return why + cure_for(judgement, option_for(self.request)) if self._cure is None else f"{why}; {self._cure}"
+        return why + cure_for(judgement, option_for(self.request)) if self.cure is None else f"{why}; {self.cure}"
 
     @property
     def operation(self) -> str:
@@ -221,7 +221,7 @@ class EnteredRequest(Start):
             if exchange is None and self._is_small():
                 return
         else:
-            run = None if exchange is None else exchange._run
+            run = None if exchange is None else exchange.run
             in_doubt = run is not None and run.in_doubt
             refused = status is not None and status < 500 and status not in _MAYBE_EXECUTED and not in_doubt
             if refused or (exchange is not None and exchange._unexecuted):
