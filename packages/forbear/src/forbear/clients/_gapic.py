@@ -17,11 +17,9 @@ except ImportError as error:
         'forbear.clients.google needs google-api-core; install it with: pip install "forbear[google]"'
     ) from error
 
-from forbear.exchange.chosen import choose
 from forbear.exchange.grpc import Rpcs
 from forbear.grpc.call import field, to_raw
 from forbear.grpc.definitions import paths_of
-from forbear.grpc.vouch import RpcVouch
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.harm import is_used
 from forbear.run.key_uses import AutomaticKey
@@ -31,9 +29,6 @@ from forbear.services.rpcs.google import find_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from forbear.policy import Policy
-    from forbear.run.derive import ClientOptions
 
 _DEFAULT = gapic_v1.method.DEFAULT
 _TRANSPORT = re.compile(r"(\w+?)(?:Grpc|Rest)\w*Transport")
@@ -51,20 +46,11 @@ class RetriedMethod:
         return self._send(*args, retry=self._retry if retry is _DEFAULT else retry, **options)
 
 
-def install_in(
-    client: object,
-    kinds: "tuple[Callable[..., object], Callable[..., object]]",
-    raised: tuple[type[Exception], ...],
-    policy: "Policy | None",
-    vouch: RpcVouch,
-    options: "ClientOptions",
-) -> None:
+def install_in(client: object, rpcs: Rpcs, kinds: "tuple[Callable[..., object], Callable[..., object]]") -> None:
     """Replace the default retries in a generated client by those of `kinds`, for sync and for asyncio.
 
     They also get the stubs of the transport, by the paths of their RPCs.
     """
-    chosen, changes = choose("install", policy, options, ("safe", "settle"))
-    rpcs = Rpcs(chosen, vouch, changes, raised)
     transport = getattr(client, "transport", None)
     methods: dict[Any, Any] | None = getattr(transport, "_wrapped_methods", None)
     paths = {} if methods is None else _paths(transport)

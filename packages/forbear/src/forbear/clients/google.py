@@ -21,7 +21,7 @@ except ImportError as error:
 from forbear.clients._gapic import fill_key, install_in
 from forbear.core.backoff import Exponential
 from forbear.exchange.chosen import choose, refuse_unraised
-from forbear.exchange.grpc import Rpc
+from forbear.exchange.grpc import Rpc, Rpcs
 from forbear.exchange.settling import arepeat, read_settle, repeat
 from forbear.grpc.vouch import RpcPattern, RpcVouch
 from forbear.policy import Policy
@@ -111,8 +111,9 @@ def install(
     any other object, ValueError for a client with forbear's retries.
     """
     kinds = partial(Retry, fills=True), partial(AsyncRetry, fills=True)
-    vouch = RpcVouch(safe, settle=read_settle(settle))
-    install_in(getattr(client, "_firestore_api", client), kinds, _RAISED, policy, vouch, options)
+    chosen, changes = choose("install", policy, options, ("safe", "settle"))
+    rpcs = Rpcs(chosen, RpcVouch(safe, settle=read_settle(settle)), changes, _RAISED)
+    install_in(getattr(client, "_firestore_api", client), rpcs, kinds)
     return client
 
 

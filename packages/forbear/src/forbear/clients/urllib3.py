@@ -155,7 +155,8 @@ class Retry(urllib3.Retry):
             following = super().increment(method, url, response, error, _pool, _stacktrace)
             following._exchange = None  # a redirected request is another request
             return following
-        following = self.new(history=(*self.history, RequestHistory(method, url, error, _status(response), None)))
+        status = None if response is None else response.status
+        following = self.new(history=(*self.history, RequestHistory(method, url, error, status, None)))
         grant = None if is_off() else following._judge(str(method), str(url), response, error, _pool)
         if grant is None or not grant.ask():
             following._give_up(str(url), response, error, _pool)
@@ -232,16 +233,14 @@ class Retry(urllib3.Retry):
 
 def _refuse_vouches(safe: object, apis: "tuple[Api, ...]") -> None:
     """Raise TypeError for words that need what urllib3 does not show: `safe`, and APIs that say more than statuses."""
-    for name, value in (("safe", safe), *((f"apis` with `{field}", api) for api in apis for field in _blind(api))):
+    unseen = ("safe", "service", "key", "not_executed")
+    blind = [(f"apis` with `{field}", api) for api in apis for field in unseen if getattr(api, field)]
+    for name, value in (("safe", safe), *blind):
         if value is not None:
             raise TypeError(
                 f"`{name}` needs the headers and the body of a request, which urllib3 does not show a Retry object: "
                 f"use requests with forbear's RetryAdapter; got {value!r}"
             )
-
-
-def _blind(api: "Api") -> list[str]:
-    return [name for name in ("safe", "service", "key", "not_executed") if getattr(api, name)]
 
 
 class _Body:
@@ -280,7 +279,3 @@ def _release(response: urllib3.BaseHTTPResponse) -> None:
     if length is None or length > _SHORT:
         response.close()
         response.release_conn()
-
-
-def _status(response: urllib3.BaseHTTPResponse | None) -> int | None:
-    return None if response is None else response.status

@@ -39,9 +39,9 @@ class Errors:
 
     @property
     def imports(self) -> list[str]:
-        """The lines `import MODULE` that the names in `types` need, sorted."""
+        """The lines `import MODULE` that the names in `types` need, sorted, and an empty line after them."""
         modules = {name.rpartition(".")[0] for name in self.types if "." in name}
-        return [f"import {module}" for module in sorted(modules)]
+        return [f"import {module}" for module in sorted(modules)] + [""] * bool(modules)
 
     @property
     def text(self) -> str:

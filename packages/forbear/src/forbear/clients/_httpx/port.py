@@ -88,7 +88,7 @@ class HttpxPortBase(HttpCall):
         copy = self._library.module.Response(
             response.status_code,
             headers=response.headers,
-            stream=self._library.Begun(pieces, iter(()), _close_nothing),
+            stream=self._library.Begun(pieces, iter(()), lambda: None),
             request=self._request,
             extensions=response.extensions,
         )
@@ -140,10 +140,6 @@ def _limit(extensions: Any, limit: float) -> dict[str, Any]:
     """Return the extensions of a request with timeouts of at most `limit` seconds."""
     own = extensions.get("timeout", {})
     return {**extensions, "timeout": {kind: _least(own.get(kind), limit) for kind in _TIMEOUTS}}
-
-
-def _close_nothing() -> None:
-    """Do nothing: the body is in memory."""
 
 
 def _body_of(library: HttpxLibrary, request: Any, limit: int, *, awaits: bool) -> tuple[Body, Callable[[int], Any]]:

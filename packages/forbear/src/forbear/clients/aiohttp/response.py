@@ -82,8 +82,8 @@ class _Fed(StreamReader):
     __slots__ = ()
 
     def __init__(self, content: bytes) -> None:
-        idle, loop = _idle()
-        super().__init__(idle, _LIMIT, loop=loop)
+        loop = asyncio.get_running_loop()
+        super().__init__(_Idle(loop), _LIMIT, loop=loop)
         if content:
             self.feed_data(content)
 
@@ -105,7 +105,7 @@ class _BegunBody(_Fed):
             self.feed_eof()
 
 
-class Continued(StreamReader):
+class Continued(_Fed):
     """The body of a response, continued by further responses: `reader` yields all of it.
 
     `first` is the part in the first response. `close` is called once the body ends with an error.
@@ -114,8 +114,7 @@ class Continued(StreamReader):
     __slots__ = ("_close", "_first", "_reader")
 
     def __init__(self, first: Pieces, reader: AsyncReader[ClientResponse], close: Callable[[], object]) -> None:
-        idle, loop = _idle()
-        super().__init__(idle, _LIMIT, loop=loop)
+        super().__init__(b"")
         self._first = first
         self._reader = reader
         self._close = close
@@ -154,8 +153,3 @@ class _Idle(BaseProtocol):
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         """Do nothing."""
-
-
-def _idle() -> tuple[BaseProtocol, asyncio.AbstractEventLoop]:
-    loop = asyncio.get_running_loop()
-    return _Idle(loop), loop

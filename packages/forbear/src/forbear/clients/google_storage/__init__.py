@@ -70,6 +70,7 @@ __all__ = [
 
 C = TypeVar("C", bound=storage.Client)
 
+_untyped: Any = exceptions
 _BROKEN = (OSError, HTTPException, urllib3.exceptions.HTTPError)
 
 
@@ -173,7 +174,7 @@ class _Adapter(RetryAdapter):
         try:
             response = super().send(request, stream, timeout, verify, cert, proxies)
             if response.status_code in TRANSIENT_STATUSES:
-                raise _error_of(response)  # within this block, because reading the body may fail, too
+                raise _untyped.from_http_response(response)  # within this block, because reading the body may fail, too
         except (*_BROKEN, exceptions.GoogleAPICallError) as error:
             raise _make_retry_error(error, _with_cure(report(error), request)) from error
         return _EndingResponse.of(response)
@@ -216,15 +217,8 @@ def _with_cure(report: Report | None, request: requests.PreparedRequest) -> Repo
     return report if cure is None else report.replace(text=f"{report.text}; {cure}", origin=report.origin)
 
 
-def _error_of(response: requests.Response) -> exceptions.GoogleAPICallError:
-    untyped: Any = exceptions
-    error: exceptions.GoogleAPICallError = untyped.from_http_response(response)
-    return error
-
-
 def _make_retry_error(error: Exception, report: Report | None) -> exceptions.RetryError:
-    untyped: Any = exceptions
-    ended: exceptions.RetryError = untyped.RetryError("forbear gave up", error)
+    ended: exceptions.RetryError = _untyped.RetryError("forbear gave up", error)
     if report is not None:
         attach(ended, report)
     return ended

@@ -53,12 +53,8 @@ def keep(response: requests.Response, content: bytes, rest: Iterator[bytes] | No
     """Let the `raw` of a response yield `content`, still coded, and then what is left in `rest`."""
     first: Any = response.raw
     is_chunked = rest is not None and "transfer-encoding" in response.headers
-    close = _close_nothing if rest is None else first.close
+    close: Any = first.close if rest is not None else lambda: None
     response.raw = _Raw(first, _File(chain((content,), rest or ()), close, is_chunked=is_chunked))
-
-
-def _close_nothing() -> None:
-    """Do nothing: the body is in memory."""
 
 
 def copy_response(response: requests.Response, kind: type[requests.Response] = requests.Response) -> requests.Response:

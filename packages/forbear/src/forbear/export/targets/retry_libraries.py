@@ -73,7 +73,7 @@ def tenacity_source(policy: Policy) -> Exported[str]:
     outline.says("attempts", "timeout")
     stops = [] if outline.attempts is None else [f"tenacity.stop_after_attempt({outline.attempts})"]
     stops += [] if outline.timeout is None else [f"tenacity.stop_before_delay({outline.timeout!r})"]
-    lines = [*errors.imports, *[""] * bool(errors.imports), "import tenacity", "", ""]
+    lines = [*errors.imports, "import tenacity", "", ""]
     retry = f"tenacity.retry_if_exception_type({errors.text})" if errors.types else "tenacity.retry_never"
     if errors.statuses:
         lines += [
@@ -155,7 +155,6 @@ def google_api_core_source(policy: Policy) -> Exported[str]:
         errors = replace(errors, types=(*errors.types, *_REQUESTS_ERRORS))
     return outline.text(
         *errors.imports,
-        *[""] * bool(errors.imports),
         f"from google.api_core import {names}",
         "",
         "",

@@ -36,7 +36,6 @@ def celery_source(policy: Policy) -> Exported[str]:
     options = [f'    "{name}": {value!r},' for name, value in _celery_options(outline).items()]
     return outline.text(
         *errors.imports,
-        *[""] * bool(errors.imports),
         "TASK_OPTIONS = {",
         f'    "autoretry_for": {errors.text},',
         *options,
