@@ -15,69 +15,15 @@ from forbear.run.switch import is_off
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol, Unpack
+    from typing import Unpack
 
     from forbear.exchange.http.settling import Settle
     from forbear.http.vouch import Apis, Safe
     from forbear.run.derive import ClientOptions
 
-    AnyClient = TypeVar("AnyClient")
-
-    class Install(Protocol):
-        """The protocol of `install`; its parameters but `client` are those of `RetryTransport`."""
-
-        def __call__(
-            self,
-            client: AnyClient,
-            policy: Policy | None = None,
-            *,
-            safe: Safe = (),
-            apis: Apis = (),
-            settle: Settle = False,
-            buffer: int = BUFFER,
-            **options: Unpack[ClientOptions],
-        ) -> AnyClient:
-            """Put retries into `client`; see `forbear.clients.httpx.install`."""
-            ...
-
 
 OVERRIDE = "forbear"
 """The name of the request extension whose value is the policy of that request; the value None sends it once."""
-
-DOCUMENTATION = """A transport that retries requests: `{module}.Client(transport=RetryTransport())`.
-
-    - `policy`: without one, known hosts get the recommended policy of their service, and other hosts that of RFC 9110.
-      A service's policy, such as `cloud_storage.policy`, applies to every host, emulators included. Any other policy
-      brings its limits, backoff and `on`; known hosts keep their tables. For one request: `client.get(url,
-      extensions={{"forbear": policy}})`; None sends it once.
-    - The keywords of `forbear.retry` but `on`, such as `attempts=3, timeout=30`, change that policy. Tables stay.
-    - `transport`: sends the requests, by default a plain `{module}.HTTPTransport()`. A client with a transport does not
-      apply its own `verify`, `cert`, `http1`, `http2` and `limits`, nor the proxies of environment variables, so set
-      them there.
-    - `safe`: requests that may be executed twice, as you vouch: patterns such as
-      "POST https://api.example.com/v1/search*" (`*` stops at "/"), or a function that takes the
-      `forbear.http.request.Request`.
-    - `apis`: what you know of APIs, as `forbear.Api` values: their statuses, keys, waits and safe requests.
-    - `settle`: whether a read may say what became of a write, if a later attempt finds it done. True: the state counts,
-      whoever made it. Patterns as for `safe`: so for these requests. A function `mine(sent, read)` of two resources:
-      whether they are the same write. False (default): you get the conflict.
-    - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
-
-    The policy's `attempt_timeout` (seconds) becomes the client's own timeouts. It limits each wait for the network, not
-    a response that keeps arriving slowly.
-
-    You get the last response as {module} returns it. Where forbear gave up, `response.extensions["forbear_report"]`
-    (`forbear.report(response)`) has the report. A GET body that breaks is continued where that is safe. A short
-    response (at most 64 KiB) to a write that breaks counts as lost: the write is repeated if it is always safe.
-    Otherwise the note and the report (`maybe_done`) say that it had succeeded, as they do where a longer one breaks.
-
-    >>> import {module}
-    >>> statuses = iter([503, 200])
-    >>> server = {module}.MockTransport(lambda request: {module}.Response(next(statuses)))
-    >>> with {module}.Client(transport=RetryTransport(transport=server, attempts=3)) as client:
-    ...     client.get("https://api.example.com/orders")
-    <Response [200 OK]>
-    """
 
 Transport = TypeVar("Transport")
 Req = TypeVar("Req")
@@ -168,78 +114,61 @@ class RetryingBase(Generic[Transport, Req, Resp]):
             response.__class__ = self._library.GivenUpResponse
 
 
-def installer(module: Any, transports: "tuple[Callable[..., Any], Callable[..., Any]]") -> "Install":
-    """Return the function `install` for the clients of `module`: httpx or httpx2."""
-    name = module.__name__
-    other = "httpx2" if name == "httpx" else "httpx"
+def install_in(
+    client: Any,
+    module: Any,
+    kinds: "tuple[Callable[..., Any], Callable[..., Any]]",
+    policy: Policy | None,
+    **options: Any,
+) -> None:
+    """Put transports of one of the `kinds`, sync or async, into a client of `module`, which has `install`."""
+    inner = _client_of(client, module)
+    if inner is not client:
+        from forbear.apis import add_api_of_sdk
 
-    def install(client: Any, policy: Policy | None = None, **options: Any) -> Any:
-        inner = _client_of(client)
-        if inner is not client:
-            from forbear.apis import add_api_of_sdk
+        options["apis"] = add_api_of_sdk(options["apis"], client)
+    kind = kinds[isinstance(inner, module.AsyncClient)]
+    transport, mounts = _transports_of(inner, module)
+    wrapped = kind(policy, transport=transport, **options)
+    mounted = {url: mount and kind(policy, transport=mount, **options) for url, mount in mounts.items()}
+    inner._transport = wrapped
+    mounts.update(mounted)
 
-            options["apis"] = add_api_of_sdk(options.get("apis", ()), client)
-        kind = transports[isinstance(inner, module.AsyncClient)]
-        transport, mounts = _transports_of(inner)
-        wrapped = kind(policy, transport=transport, **options)
-        mounted = {url: mount and kind(policy, transport=mount, **options) for url, mount in mounts.items()}
-        inner._transport = wrapped
-        mounts.update(mounted)
+
+def _client_of(client: Any, module: Any) -> Any:
+    """Return the client of the library: `client` itself, or the one inside the client of an SDK."""
+    kinds, name = (module.Client, module.AsyncClient), module.__name__
+    if isinstance(client, kinds):
         return client
-
-    def _client_of(client: Any) -> Any:
-        """Return the client of the library: `client` itself, or the one inside the client of an SDK."""
-        kinds = module.Client, module.AsyncClient
-        if isinstance(client, kinds):
-            return client
-        inner = getattr(client, "_client", None)
-        if not isinstance(inner, kinds):
-            ending = f"; it sends by {other}, so use forbear.clients.{other}.install" if _is_of(other, client) else ""
-            raise TypeError(
-                f"`client` must be an {name}.Client or {name}.AsyncClient, or the client of an SDK that has one, "
-                f"got {client!r}{ending}"
-            )
-        if getattr(client, "max_retries", 0):
-            raise ValueError(
-                f"`client` must not retry by itself, or retries would multiply: make it with max_retries=0; "
-                f"got {type(client).__name__}(max_retries={client.max_retries})"
-            )
-        return inner
-
-    def _transports_of(inner: Any) -> tuple[Any, dict[Any, Any]]:
-        """Return the transport of a client, and those of its proxies and other mounts; None stands for the first."""
-        transport: Any = getattr(inner, "_transport", None)
-        mounts: Any = getattr(inner, "_mounts", None)
-        bases = module.BaseTransport, module.AsyncBaseTransport
-        if not isinstance(transport, bases) or not hasattr(mounts, "update"):
-            raise RuntimeError(
-                f"install cannot find the transports of this version of {name} ({module.__version__}); "
-                f"make the client with transport=RetryTransport() instead"
-            )
-        if any(isinstance(each, RetryingBase) for each in (transport, *mounts.values())):
-            raise ValueError("`client` has forbear's retries already; install them once, or make a new client")
-        return transport, mounts
-
-    install.__doc__ = INSTALL_DOCUMENTATION.format(module=name)
-    return install
+    inner = getattr(client, "_client", None)
+    if not isinstance(inner, kinds):
+        other = "httpx2" if name == "httpx" else "httpx"
+        ending = f"; it sends by {other}, so use forbear.clients.{other}.install" if _is_of(other, client) else ""
+        raise TypeError(
+            f"`client` must be an {name}.Client or {name}.AsyncClient, or the client of an SDK that has one, "
+            f"got {client!r}{ending}"
+        )
+    if getattr(client, "max_retries", 0):
+        raise ValueError(
+            f"`client` must not retry by itself, or retries would multiply: make it with max_retries=0; "
+            f"got {type(client).__name__}(max_retries={client.max_retries})"
+        )
+    return inner
 
 
-INSTALL_DOCUMENTATION = """Put retries into a client that exists already: `install({module}.Client(proxy=...))`.
-
-    - `client`: an `{module}.Client` or `AsyncClient`, or the client of an SDK that sends by one, such as those of
-      OpenAI and Anthropic. The SDK must not retry by itself: make its client with `max_retries=0`.
-    - The others are the parameters of `RetryTransport`. The statuses and headers by which the SDKs of OpenAI,
-      Anthropic and Groq retry by themselves count at their `base_url`, too.
-
-    All transports of the client are wrapped, also those of its proxies and mounts, so that its `proxy`, `verify`,
-    `http2` and `limits` stay. TypeError or ValueError for another client, for one with retries, and for wrong options;
-    RuntimeError if this version of {module} keeps its transports elsewhere. The client is then as it was.
-
-    >>> import {module}
-    >>> with install({module}.Client(), attempts=3, safe="POST https://api.example.com/search") as client:
-    ...     client.get(cloud.url + "/storage/v1/b/my-bucket").status_code
-    200
-    """
+def _transports_of(inner: Any, module: Any) -> tuple[Any, dict[Any, Any]]:
+    """Return the transport of a client, and those of its proxies and other mounts; None stands for the first."""
+    transport: Any = getattr(inner, "_transport", None)
+    mounts: Any = getattr(inner, "_mounts", None)
+    bases = module.BaseTransport, module.AsyncBaseTransport
+    if not isinstance(transport, bases) or not hasattr(mounts, "update"):
+        raise RuntimeError(
+            f"install cannot find the transports of this version of {module.__name__} ({module.__version__}); "
+            f"make the client with transport=RetryTransport() instead"
+        )
+    if any(isinstance(each, RetryingBase) for each in (transport, *mounts.values())):
+        raise ValueError("`client` has forbear's retries already; install them once, or make a new client")
+    return transport, mounts
 
 
 def _is_of(library: str, client: Any) -> bool:
