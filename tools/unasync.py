@@ -141,7 +141,7 @@ PAIRS = (
             "    _is_async = True\n\n": "",
             "[chunk async for chunk in self.chunks(response)]": "self.chunks(response)",
             "An async port": "A sync port",
-            "import AsyncIterator, Awaitable, Mapping\n": "import Iterator, Mapping\n",
+            "import AsyncIterator, Awaitable, Mapping, MutableMapping\n": "import Iterator, Mapping, MutableMapping\n",
         },
     ),
     Pair(

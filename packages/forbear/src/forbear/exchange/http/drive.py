@@ -4,10 +4,12 @@ Generated from adrive.py: change that file, then run `make unasync`.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from forbear.core.chain import read
+from forbear.core.verdict import Verdict
 from forbear.exchange.http.port import HttpCall
 from forbear.exchange.http.send import Variation
 
@@ -50,6 +52,32 @@ class Sender(HttpCall, Generic[R]):
     @abstractmethod
     def close(self, response: R) -> None:
         """Close a response at once, without reading the rest: that could outlast a deadline."""
+
+    @abstractmethod
+    def verdict(self, error: Exception) -> Verdict:
+        """Return the verdict on an error of the client: permanent, transient, or proof that nothing was executed."""
+
+    def read_content(self, shown: R) -> bytes:
+        """Return the body of a copy that `read_copy` made, b"" if it cannot be decoded; by default its `content`."""
+        content: bytes | None = read(shown, "content")
+        return content or b""
+
+    def adopt(self, seen: Mapping[str, str], response: Any) -> None:
+        """Change `seen`, the headers that the caller has, into those of the response whose body the caller gets."""
+        if isinstance(seen, MutableMapping) and seen is not response.headers:
+            seen.clear()
+            seen.update(response.headers)
+
+    def read_back(self, target: str, headers: Mapping[str, str], limit: float) -> R:
+        """Send a GET for another target of the same server, and return the response.
+
+        `headers` are those of the read, and `limit` is the timeout in seconds. Only ports that `can_read_back` have it.
+        """
+        raise NotImplementedError
+
+    def answer(self, response: R, status: int, headers: Mapping[str, str], content: bytes) -> None:
+        """Give a response whose body is in memory this status, these headers and this body; if `can_read_back`."""
+        raise NotImplementedError
 
 
 class Port(Sender[R]):

@@ -4,31 +4,46 @@ forbear.clients.requests is a model of an adapter.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from forbear.core.chain import read
 from forbear.core.check import INFINITY
 from forbear.core.report import Report
-from forbear.core.verdict import Verdict
+from forbear.core.service import Judgement
+from forbear.evidence.sent import UNEXECUTED
+from forbear.exchange.call import Start
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, new_token
-from forbear.exchange.http.request_state import EnteredRequest
+from forbear.exchange.http.request_state import EndedRequest
 from forbear.exchange.http.responses import CONTINUED, LOOK, SHOWN, is_read_at_once, is_shown, needs_reader
 from forbear.exchange.http.send import Body, Fixed, Variation
+from forbear.http.api import IdempotencyKey
 from forbear.http.patterns import is_for_its_host
-from forbear.http.request import READS, Request, is_signed, joined
+from forbear.http.request import READS, Request, identify, is_signed, joined
+from forbear.run import ledger
+from forbear.run.doubt import leave_in_doubt
+from forbear.run.harm import is_used
+from forbear.run.judge_slot import RunContext
+from forbear.run.scope import has_open_scopes
+from forbear.run.vouching import is_vouched
 from forbear.waits import may_ask_in_body
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.exchange.http.settling import ReadBack
     from forbear.http.patterns import Origin
+    from forbear.run.key_uses import AutomaticKey, SentKey
 
 
-class HttpCall(EnteredRequest, ABC):
+_MAYBE_EXECUTED = frozenset({408, 409, 423, 425, 429, 499})
+"""Client errors after which a request may have been executed."""
+
+
+class HttpCall(Start, ABC):
     """The base of all ports: one request, the moment it starts, and its exchange once an attempt has failed.
+
+    It is the request's entry in the ledger, too; `number` is 0 for a request that is not entered.
 
     `plain` is True for a body in memory, which every attempt can send as it is. Set what `_target` reads before calling
     this constructor.
@@ -37,7 +52,8 @@ class HttpCall(EnteredRequest, ABC):
     `_body`, `_token` and `_adjust`. These names are part of the contract, too.
     """
 
-    __slots__ = ("is_plain", "look", "_body", "_options", "_token")
+    __slots__ = ("automatic", "is_done", "is_open", "is_plain", "look", "number",
+                 "_body", "_exchange", "_method", "_options", "_sent_key", "_token")  # fmt: skip
 
     _is_async: ClassVar[bool] = False
     """True for ports of `adrive`, which awaits the retry budget."""
@@ -52,6 +68,10 @@ class HttpCall(EnteredRequest, ABC):
     That means a body in memory, and no token, no budget, no attempt timeout and no `on_result`.
     """
 
+    automatic: "AutomaticKey | None"
+    """The key that forbear made for this request."""
+    _sent_key: "SentKey | None"
+    """The requests of the attempt around with the key that the caller gave this one."""
     _body: Any
     """The result of `_read_body`, once an attempt has failed or the request is not plain."""
     _token: tuple[str, str] | None
@@ -89,6 +109,32 @@ class HttpCall(EnteredRequest, ABC):
             self._exchange = self._open()
         return self._exchange
 
+    def begin(self) -> None:
+        """Count the first attempt in the retry budget; if that raises Throttled, nothing was sent with a key."""
+        try:
+            self.exchange.begin()
+        except BaseException:
+            if self.automatic is not None:
+                self.automatic.take_back()
+            self._take_back_own_key()
+            raise
+
+    def enter(self) -> None:
+        """Enter the request in the ledgers of the runs around it, before it is sent, unless it only reads."""
+        self.number = 0
+        if not is_used[0]:
+            return
+        if self._method in READS:
+            ledger.note_read(self._mark())
+        else:
+            self.is_done, self.is_open = False, True
+            if self._options.vouch.apis:
+                _ = self.exchange  # it looks at the key
+            if has_open_scopes() and is_vouched(self.exchange.request):
+                self.number = -1  # the scope may be closed when a run asks
+            else:
+                self.reports = ledger.enter(self)
+
     def end(self) -> None:
         """Count the end of an attempt in the retry budget; note an unknown outcome for a run around the request."""
         if self._exchange is not None:
@@ -98,6 +144,45 @@ class HttpCall(EnteredRequest, ABC):
 
                 leave_unknown(self._exchange)
 
+    def _mark(self) -> object:
+        """Return the URL in any form whose text is the URL: what is noted of a read keeps no request alive."""
+        return self.exchange.request.resource
+
+    def _is_small(self) -> bool:
+        """Return whether the request's body is in memory, and has at most 64 KiB; False if that takes time to tell."""
+        return False
+
+    def leave(self, status: int | None = None) -> None:
+        """Note that the request has ended, with a response of this status or without one."""
+        exchange = self._exchange
+        if status is not None and status < 400 and status not in UNEXECUTED:
+            self.is_done = True
+            if self.automatic is not None:
+                self.automatic.succeeded()
+            if exchange is None and self._is_small():
+                return
+        else:
+            run = None if exchange is None else exchange.run
+            in_doubt = run is not None and run.in_doubt
+            refused = status is not None and status < 500 and status not in _MAYBE_EXECUTED and not in_doubt
+            if refused or (exchange is not None and exchange._unexecuted):
+                self.is_open = False
+                if self.automatic is not None:
+                    self.automatic.pass_on() if status in UNEXECUTED else self.automatic.take_back()
+                self._take_back_own_key()
+        if exchange is not None or not self._is_small():
+            ledger.replace(self, EndedRequest(self))
+
+    def _take_back_own_key(self) -> None:
+        """Note that the request with the caller's own key was certainly not executed."""
+        if self._sent_key is not None:
+            self._sent_key.take_back()
+            self._sent_key = None
+
+    def judge(self, context: RunContext | None, reads: Sequence[object], *, done: bool = False) -> Judgement:
+        """Return the judgement on a repeat, as `Entry.judge` does."""
+        return EndedRequest(self).judge(context, reads, done=done)
+
     @property
     def report(self) -> Report | None:
         """The report on the attempts once the request was given up, None before that and without a failure."""
@@ -105,10 +190,6 @@ class HttpCall(EnteredRequest, ABC):
 
     def note_broken_body(self) -> None:
         """Take notice that the body of a response broke, and that the request was given up then; do nothing here."""
-
-    @abstractmethod
-    def verdict(self, error: Exception) -> Verdict:
-        """Return the verdict on an error of the client: permanent, transient, or proof that nothing was executed."""
 
     def is_read_at_once(self, response: Any) -> bool:
         """Return whether to read the body of a response before the next decision: a short success of a write."""
@@ -138,22 +219,6 @@ class HttpCall(EnteredRequest, ABC):
             self.look = find_read_back(self._options.settle, self.exchange, status)
         return self.look is not None
 
-    def read_back(self, target: str, headers: Mapping[str, str], limit: float) -> Any:
-        """Send a GET for another target of the same server, and return the response or, in async ports, an awaitable.
-
-        `headers` are those of the read, and `limit` is the timeout in seconds. Only ports that `can_read_back` have it.
-        """
-        raise NotImplementedError
-
-    def answer(self, response: Any, status: int, headers: Mapping[str, str], content: bytes) -> None:
-        """Give a response whose body is in memory this status, these headers and this body; if `can_read_back`."""
-        raise NotImplementedError
-
-    def read_content(self, shown: Any) -> bytes:
-        """Return the body of a copy that `read_copy` made, b"" if it cannot be decoded; by default its `content`."""
-        content: bytes | None = read(shown, "content")
-        return content or b""
-
     def needs_reader(self, response: Any) -> bool:
         """Return whether the caller must read a response's body through a Reader, which notices where it breaks."""
         given_up = self.report is not None and not self.report.settled
@@ -168,12 +233,6 @@ class HttpCall(EnteredRequest, ABC):
         """Return the headers of a response; names are found in any case."""
         headers: Mapping[str, str] = response.headers
         return headers
-
-    def adopt(self, seen: Mapping[str, str], response: Any) -> None:
-        """Change `seen`, the headers that the caller has, into those of the response whose body the caller gets."""
-        if isinstance(seen, MutableMapping) and seen is not response.headers:
-            seen.clear()
-            seen.update(response.headers)
 
     def _adds_token(self) -> bool:
         """Return whether the request, a write, gets an idempotency token if it has none of its own."""
@@ -214,7 +273,7 @@ class HttpCall(EnteredRequest, ABC):
         self._body = body = self._read_body()
         content = body.content if isinstance(body, Fixed) else None
         if key is not None and (adds or own):
-            key = self.take_key(key, describe(content, *place), own)
+            key = self._take_key(key, describe(content, *place), own)
         automatic = self.automatic
         token = automatic.key if automatic is not None else None
         self._token = (name, token or new_token()) if name is not None and adds else None
@@ -225,6 +284,26 @@ class HttpCall(EnteredRequest, ABC):
         return Exchange(
             policy, service, described, body, self, key=key, is_new_key=new, vouch=options.vouch, settles=settles
         )
+
+    def _take_key(self, key: IdempotencyKey, request: Request, own: str | None) -> IdempotencyKey:
+        """Return the key for as long as it still counts, and set `automatic` if the request has no value of its `own`.
+
+        RepeatRefused, with a report that stops the runs around, if the request must not be sent.
+        """
+        if not is_used[0]:
+            return key
+        from forbear.run.keys import MARGIN, RepeatRefused, automatic_key, check_key
+
+        try:
+            if own is not None:
+                rest, self._sent_key, self.automatic = check_key(own, identify(request))
+                return key.shorten(rest)
+            place = request.method, request.origin
+            self.automatic = automatic_key(place, identify(request), key.span / MARGIN)
+        except RepeatRefused as error:
+            leave_in_doubt(error, f"{request.method} {request.host}", str(error), self.runtime, self.time, request)
+            raise
+        return key.shorten(self.automatic.until - self.time)
 
 
 def _describe(

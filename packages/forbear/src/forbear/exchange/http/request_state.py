@@ -1,32 +1,29 @@
-"""`RequestState`: whether one HTTP request may be executed twice, and why; and its entry in the ledger of an attempt.
+"""`RequestState`: whether one HTTP request may be executed twice, and why; and what is kept of a request that ended.
 
-The port of a request is its entry, which saves an object. A request with a large body is judged when it has ended, and
-another entry takes the port's place, so that no body is kept. `forbear.run.ledger` says what entries are for.
+The port of a request is its entry in the ledger, which saves an object. A request with a large body is judged when it
+has ended, and an `EndedRequest` takes the port's place, so that no body is kept. `forbear.run.ledger` says what entries
+are for.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from forbear.core.events import Operation
 from forbear.core.service import Judgement, cure_for, why_not
-from forbear.evidence.sent import UNEXECUTED, Sent
-from forbear.exchange.call import FORBIDDEN, Start
+from forbear.evidence.sent import Sent
+from forbear.exchange.call import FORBIDDEN
 from forbear.exchange.http.send import ChunkSession
 from forbear.http.api import IdempotencyKey
-from forbear.http.request import READS, Request, identify, method_label
+from forbear.http.request import Request, method_label
 from forbear.http.vouch import Vouch, option_for, vouched
 from forbear.policy import Policy
-from forbear.run import ledger
-from forbear.run.doubt import leave_in_doubt
-from forbear.run.harm import is_used
 from forbear.run.judge_slot import RunContext
-from forbear.run.scope import has_open_scopes
 from forbear.run.vouching import is_vouched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from forbear.http.request import HttpService
-    from forbear.run.key_uses import AutomaticKey, SentKey
 
 
 class RequestState:
@@ -136,119 +133,12 @@ class RequestState:
             self._judgement = self.service.classify(self.request)
 
 
-_MAYBE_EXECUTED = frozenset({408, 409, 423, 425, 429, 499})
-"""Client errors after which a request may have been executed."""
-
-
-class EnteredRequest(Start):
-    """The base of ports, as far as they are entries. `number` is 0 for a request that is not entered."""
-
-    __slots__ = ("automatic", "is_done", "is_open", "number", "_exchange", "_method", "_sent_key")
-
-    automatic: "AutomaticKey | None"
-    """The key that forbear made for this request."""
-    _sent_key: "SentKey | None"
-    """The requests of the attempt around with the key that the caller gave this one."""
-    _options: Any
-    _exchange: Any  # the Exchange of the request, None before it is needed
-    _method: str
-
-    def enter(self) -> None:
-        """Enter the request in the ledgers of the runs around it, before it is sent, unless it only reads."""
-        self.number = 0
-        if not is_used[0]:
-            return
-        if self._method in READS:
-            ledger.note_read(self._mark())
-        else:
-            self.is_done, self.is_open = False, True
-            if self._options.vouch.apis:
-                _ = self.exchange  # it looks at the key
-            if has_open_scopes() and is_vouched(self.exchange.request):
-                self.number = -1  # the scope may be closed when a run asks
-            else:
-                self.reports = ledger.enter(self)
-
-    @property
-    def exchange(self) -> Any:
-        raise NotImplementedError
-
-    def begin(self) -> None:
-        """Count the first attempt in the retry budget; if that raises Throttled, nothing was sent with a key."""
-        try:
-            self.exchange.begin()
-        except BaseException:
-            if self.automatic is not None:
-                self.automatic.take_back()
-            self._take_back_own_key()
-            raise
-
-    def take_key(self, key: IdempotencyKey, request: Request, own: str | None) -> IdempotencyKey:
-        """Return the key for as long as it still counts, and set `automatic` if the request has no value of its `own`.
-
-        RepeatRefused, with a report that stops the runs around, if the request must not be sent.
-        """
-        if not is_used[0]:
-            return key
-        from forbear.run.keys import MARGIN, RepeatRefused, automatic_key, check_key
-
-        try:
-            if own is not None:
-                rest, self._sent_key, self.automatic = check_key(own, identify(request))
-                return key.shorten(rest)
-            place = request.method, request.origin
-            self.automatic = automatic_key(place, identify(request), key.span / MARGIN)
-        except RepeatRefused as error:
-            leave_in_doubt(error, f"{request.method} {request.host}", str(error), self.runtime, self.time, request)
-            raise
-        return key.shorten(self.automatic.until - self.time)
-
-    def _mark(self) -> object:
-        """Return the URL in any form whose text is the URL: what is noted of a read keeps no request alive."""
-        return self.exchange.request.resource
-
-    def _is_small(self) -> bool:
-        """Return whether the request's body is in memory, and has at most 64 KiB; False if that takes time to tell."""
-        return False
-
-    def leave(self, status: int | None = None) -> None:
-        """Note that the request has ended, with a response of this status or without one."""
-        exchange = self._exchange
-        if status is not None and status < 400 and status not in UNEXECUTED:
-            self.is_done = True
-            if self.automatic is not None:
-                self.automatic.succeeded()
-            if exchange is None and self._is_small():
-                return
-        else:
-            run = None if exchange is None else exchange.run
-            in_doubt = run is not None and run.in_doubt
-            refused = status is not None and status < 500 and status not in _MAYBE_EXECUTED and not in_doubt
-            if refused or (exchange is not None and exchange._unexecuted):
-                self.is_open = False
-                if self.automatic is not None:
-                    self.automatic.pass_on() if status in UNEXECUTED else self.automatic.take_back()
-                self._take_back_own_key()
-        if exchange is not None or not self._is_small():
-            ledger.replace(self, _EndedRequest(self))
-
-    def _take_back_own_key(self) -> None:
-        """Note that the request with the caller's own key was certainly not executed."""
-        if self._sent_key is not None:
-            self._sent_key.take_back()
-            self._sent_key = None
-
-    def judge(self, context: RunContext | None, reads: Sequence[object], *, done: bool = False) -> Judgement:
-        """Return the judgement on a repeat, as `Entry.judge` does."""
-        return _EndedRequest(self).judge(context, reads, done=done)
-
-
-class _EndedRequest:
+class EndedRequest:
     """The entry of a request that has ended, without its body."""
 
     __slots__ = ("is_done", "is_open", "number", "_sent", "_word")
 
-    def __init__(self, port: EnteredRequest) -> None:
+    def __init__(self, port: "Any") -> None:
         from forbear.judges.facts import Word  # only if a run asks, or for large bodies
 
         self.number, self.is_done, self.is_open = port.number, port.is_done, port.is_open
