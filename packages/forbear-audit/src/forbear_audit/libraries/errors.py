@@ -2,68 +2,23 @@
 
 import ast
 import sys
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import ACCESS_ERRORS, CLIENT_ERRORS, CLIENT_PACKAGES, CONFLICT_ERRORS, REFUSALS
 from forbear_audit.reading.scopes import Function
 
-_CONNECT: Final = frozenset({
-    "httpx.ConnectError", "httpx.ConnectTimeout", "httpx.PoolTimeout", "requests.ConnectTimeout",
-    "requests.exceptions.ConnectTimeout", "aiohttp.ClientConnectorError", "aiohttp.ClientConnectorDNSError",
-    "aiohttp.ConnectionTimeoutError", "urllib3.exceptions.NewConnectionError", "urllib3.exceptions.ConnectTimeoutError",
-    "ConnectionRefusedError", "socket.gaierror", "botocore.exceptions.EndpointConnectionError",
-    "botocore.exceptions.ConnectTimeoutError", "redis.exceptions.BusyLoadingError", "redis.WatchError",
-    "redis.exceptions.WatchError",
-})  # fmt: skip
-"""The errors that prove that no request was sent, or that the server refused it."""
-
-_ROLLED_BACK: Final = (
-    "SerializationFailure", "DeadlockDetected", "SerializationError", "DeadlockDetectedError", "TransactionRollback",
-)  # fmt: skip
-"""The errors after which a database has undone the transaction."""
-
-_DOUBTFUL: Final = frozenset({
-    "BaseException", "Exception", "OSError", "IOError", "EnvironmentError", "ConnectionError", "ConnectionResetError",
-    "ConnectionAbortedError", "BrokenPipeError", "TimeoutError", "socket.timeout", "socket.error",
-    "asyncio.TimeoutError", "EOFError", "subprocess.CalledProcessError", "subprocess.TimeoutExpired",
-    "subprocess.SubprocessError", "forbear.transient", "celery.WorkerLost",
-})  # fmt: skip
-"""The errors of Python and of forbear that leave open whether a call was executed."""
-
-_HOPELESS_BUILTINS: Final = frozenset({
-    "KeyError", "IndexError", "AttributeError", "TypeError", "NameError", "NotImplementedError", "ImportError",
-    "ModuleNotFoundError", "SyntaxError", "FileNotFoundError", "PermissionError", "IsADirectoryError",
-    "NotADirectoryError", "ZeroDivisionError", "RecursionError",
-})  # fmt: skip
-
-_HOPELESS_NAMES: Final = frozenset({
-    "AuthenticationError", "AuthError", "Unauthorized", "UnauthorizedError", "Forbidden", "ForbiddenError",
-    "PermissionDenied", "PermissionDeniedError", "BadRequest", "BadRequestError", "NotFound", "NotFoundError",
-    "Unauthenticated", "InvalidArgument", "UnprocessableEntityError", "NoCredentialsError", "NoPermissionError",
-    "AuthenticationFailed", "InvalidCredentials",
-})  # fmt: skip
-
-_STATUS_ERRORS: Final = frozenset({
-    "requests.HTTPError", "requests.exceptions.HTTPError", "requests.RequestException",
-    "requests.exceptions.RequestException", "httpx.HTTPStatusError", "httpx.HTTPError",
-    "aiohttp.ClientResponseError", "aiohttp.ClientError", "urllib.error.HTTPError",
-})  # fmt: skip
-
-_ANSWERS: Final = frozenset({
-    "urllib.error.HTTPError", "httpx.HTTPStatusError", "twilio.base.exceptions.TwilioRestException",
-    "kubernetes.client.rest.ApiException", "github.GithubException",
-    "kubernetes.client.exceptions.ApiException", "googleapiclient.errors.HttpError", "aiohttp.ClientResponseError",
-})  # fmt: skip
+_ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_BASES: Final[dict[str, list[str]]] = _ROWS.pop("bases")
+_KINDS: Final = {kind: frozenset[str](names) for kind, names in _ROWS.items()}
 
 TASK_FAILED: Final = "task.Failed"
 """Stands for every error after which a queue repeats a task."""
 
-INTERRUPTS: Final = frozenset({
-    "BaseException", "KeyboardInterrupt", "SystemExit", "GeneratorExit", "asyncio.CancelledError",
-    "asyncio.exceptions.CancelledError", "CancelledError", "trio.Cancelled",
-})  # fmt: skip
+INTERRUPTS: Final = _KINDS["interrupts"]
 """Errors that end a program or a task: no retry may swallow them."""
 
 
@@ -149,20 +104,30 @@ def is_doubtful(name: str, kind: str) -> bool:
     last = name.rpartition(".")[2]
     if last == "ConnectionTimeout" and name.startswith(("elastic", "opensearch")):
         return True  # the answer took too long
-    if name in _CONNECT or REFUSALS.search(last) or (kind == "sql" and last in _ROLLED_BACK) or is_hopeless(name):
+    if (
+        name in _KINDS["connect"]
+        or REFUSALS.search(last)
+        or (kind == "sql" and last in _KINDS["rolled_back"])
+        or is_hopeless(name)
+    ):
         return False
     if name == "webhook.Failed":
         return kind != "file"  # what could not be written is often why it failed
     package, _, own = name.partition(".")
     if package and own and package not in sys.stdlib_module_names and CLIENT_ERRORS.search(last):
         return True
-    return name in _DOUBTFUL or ("." in name and bool(CLIENT_PACKAGES.search(name)))
+    return name in _KINDS["doubtful"] or ("." in name and bool(CLIENT_PACKAGES.search(name)))
 
 
 def is_hopeless(name: str) -> bool:
     """Return whether another attempt cannot cure an error: a bug, a missing file, a refused login."""
     last = name.rpartition(".")[2]
-    return name in _HOPELESS_BUILTINS or last in _HOPELESS_NAMES or bool(ACCESS_ERRORS.search(last))
+    return name in _KINDS["hopeless_builtins"] or last in _KINDS["hopeless_names"] or bool(ACCESS_ERRORS.search(last))
+
+
+def bases_of(package: str) -> list[str]:
+    """Return the names of the errors that stand for others of a package."""
+    return _BASES.get(package, [])
 
 
 def is_conflict(name: str) -> bool:
@@ -172,9 +137,9 @@ def is_conflict(name: str) -> bool:
 
 def is_answer(name: str) -> bool:
     """Return whether an error always is an answer of a server, so that it may be a 4xx."""
-    return name in _ANSWERS
+    return name in _KINDS["answers"]
 
 
 def is_status_error(name: str) -> bool:
     """Return whether an error stands for every failed status of HTTP, so for 4xx, too."""
-    return name in _STATUS_ERRORS
+    return name in _KINDS["status_errors"]

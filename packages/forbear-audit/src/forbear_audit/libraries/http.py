@@ -9,24 +9,9 @@ from forbear import services
 from forbear.adapters import Request
 from forbear.verdicts import Safety
 from forbear_audit.libraries import keys
+from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.names import is_none
-from forbear_audit.reading.patterns import (
-    ABSOLUTE_FUNCTIONS,
-    GENERAL_FUNCTIONS,
-    HARMLESS_PATHS,
-    HARMLESS_RPCS,
-    HARMLESS_URL_NAMES,
-    HTTP_CLIENTS,
-    MUTATIONS,
-    PART_PARAMETERS,
-    READING_CLASSES,
-    READING_FUNCTIONS,
-    TOKEN_READS,
-    WHOLE_URL,
-    WORD_STARTS,
-    WRITING_FUNCTIONS,
-)
 from forbear_audit.reading.scopes import Function, from_package, keyword, walk_inside
 from forbear_audit.reading.syntax import calls_in, plain_names_in
 from forbear_audit.reading.texts import read_text
@@ -130,7 +115,7 @@ def _is_client(module: Module, call: ast.Call) -> bool:
     if isinstance(owner, ast.Subscript):
         name = str(module.constant(owner.slice))
     uses_http = any(full.partition(".")[0] in LIBRARIES for full in module.imports.values())
-    named = uses_http and bool(HTTP_CLIENTS.search(name))
+    named = uses_http and bool(patterns.HTTP_CLIENTS.search(name))
     has_path = any("/" in (read_text(module, item) or "") for item in call.args[:2])
     return (named or has_path) and any(item.arg in _OPTIONS for item in call.keywords)
 
@@ -146,7 +131,7 @@ def find_unsafe_request(module: Module, request: CodeRequest, region: list[ast.s
     `region` is the code that is repeated: an idempotency key that is made there is another one on every attempt.
     """
     url = request.url or ""
-    split = urlsplit(url) if WHOLE_URL.search(url) else None
+    split = urlsplit(url) if patterns.WHOLE_URL.search(url) else None
     service = services.find(split.netloc, split.path) if split is not None else None
     headers = keys.headers_of(module, request.call)
     if service is not None and split is not None:
@@ -238,23 +223,23 @@ def says_purpose(module: Module, function: Function) -> bool:
 
 def _is_general(name: str) -> bool:
     """Return whether the name of a function does not say what it sends, such as `make_request`."""
-    return bool(GENERAL_FUNCTIONS.search(WORD_STARTS.sub("_", name).lower().strip("_")))
+    return bool(patterns.GENERAL_FUNCTIONS.search(patterns.WORD_STARTS.sub("_", name).lower().strip("_")))
 
 
 def is_reading(name: str) -> bool:
     """Return whether the name of a function says that it reads, computes, or sets a state."""
-    name = WORD_STARTS.sub("_", name).lower()
-    if ABSOLUTE_FUNCTIONS.search(name):
+    name = patterns.WORD_STARTS.sub("_", name).lower()
+    if patterns.ABSOLUTE_FUNCTIONS.search(name):
         return True
-    return bool(READING_FUNCTIONS.search(name)) and not WRITING_FUNCTIONS.search(name)
+    return bool(patterns.READING_FUNCTIONS.search(name)) and not patterns.WRITING_FUNCTIONS.search(name)
 
 
 def _is_harmless(module: Module, request: CodeRequest) -> bool:
     """Return whether a request only reads, computes or logs in, as its URL or the function around it are named."""
     path = (request.url or "").partition("?")[0]
     if path.rstrip("/").endswith("graphql"):
-        return not any(MUTATIONS.search(text) for text in _texts(module, request.call))
-    if path and HARMLESS_PATHS.search(path):
+        return not any(patterns.MUTATIONS.search(text) for text in _texts(module, request.call))
+    if path and patterns.HARMLESS_PATHS.search(path):
         return True
     body = module.value(keyword(request.call, "json"))
     if isinstance(body, ast.Dict) and any(
@@ -263,24 +248,28 @@ def _is_harmless(module: Module, request: CodeRequest) -> bool:
         return True
     call = request.call
     place = keyword(call, "url") or next((item for item in call.args if not isinstance(item, ast.Constant)), None)
-    if isinstance(place, (ast.Name, ast.Attribute)) and HARMLESS_URL_NAMES.search(
+    if isinstance(place, (ast.Name, ast.Attribute)) and patterns.HARMLESS_URL_NAMES.search(
         ast.unparse(place).rpartition(".")[2]
     ):
         return True
     function, owner = _find_writer(module, call), module.class_of(call)
-    if function is not None and TOKEN_READS.search(ast.unparse(function)):
+    if function is not None and patterns.TOKEN_READS.search(ast.unparse(function)):
         return True
-    name = WORD_STARTS.sub("_", function.name).lower() if function is not None else ""
+    name = patterns.WORD_STARTS.sub("_", function.name).lower() if function is not None else ""
     if is_reading(name):
         return True
-    return owner is not None and bool(READING_CLASSES.search(owner.name)) and not WRITING_FUNCTIONS.search(name)
+    return (
+        owner is not None
+        and bool(patterns.READING_CLASSES.search(owner.name))
+        and not patterns.WRITING_FUNCTIONS.search(name)
+    )
 
 
 def _names_reading(module: Module, key: ast.expr | None, value: ast.expr) -> bool:
     """Return whether an item of a body says which procedure to call, and that one only reads."""
     name = module.constant(value) if key is not None and module.constant(key) in ("method", "jsonrpc_method") else None
     return isinstance(name, str) and (
-        is_reading(name.rpartition(".")[2]) or bool(HARMLESS_RPCS.search(name[:1].upper() + name[1:]))
+        is_reading(name.rpartition(".")[2]) or bool(patterns.HARMLESS_RPCS.search(name[:1].upper() + name[1:]))
     )
 
 
@@ -298,7 +287,7 @@ def _is_part(module: Module, call: ast.Call) -> bool:
     options = [module.value(keyword(call, name)) for name in ("params", "json", "data", "headers")]
     keys = [key for option in options if isinstance(option, ast.Dict) for key in option.keys if key is not None]
     names = [name for name in map(module.constant, keys) if isinstance(name, str)]
-    return any(PART_PARAMETERS.search(name) or name.lower() == "content-range" for name in names)
+    return any(patterns.PART_PARAMETERS.search(name) or name.lower() == "content-range" for name in names)
 
 
 def requests_of_session(module: Module, session: ast.expr) -> list[CodeRequest]:

@@ -18,21 +18,8 @@ from forbear.services.aws import RECOMMENDED, classify
 from forbear.verdicts import Safety
 from forbear_audit.libraries import keys
 from forbear_audit.libraries.http import is_reading
+from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import (
-    ACTING_METHODS,
-    ACTING_NAMES,
-    ACTING_OWNERS,
-    CLIENT_PACKAGES,
-    HARMLESS_RPCS,
-    MUTATIONS,
-    NAMED_THINGS,
-    NO_CLIENTS,
-    OTHER_READERS,
-    SENT_KEYS,
-    STUBS,
-    WORD_STARTS,
-)
 from forbear_audit.reading.scopes import from_package, keyword
 
 _ADDING = {
@@ -67,16 +54,16 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
     method = call.func.attr if isinstance(call.func, ast.Attribute) else dotted.rpartition(".")[2]
     if owner is not None and _is_remote(owner, made):
         words = (part.capitalize() if part.isupper() else part[:1].upper() + part[1:] for part in method.split("_"))
-        return None if HARMLESS_RPCS.search("".join(words)) else (f"the RPC {method}()", _TWICE)
+        return None if patterns.HARMLESS_RPCS.search("".join(words)) else (f"the RPC {method}()", _TWICE)
     package = dotted.partition(".")[0] if not from_package(dotted, "django.core.mail") else "smtplib"
     first = module.value(call.args[0]) if call.args else None
     text = module.constant(first.args[0] if isinstance(first, ast.Call) and first.args else first)
     if method in ("storbinary", "storlines") and call.args and "APPE " in ast.unparse(call.args[0]):
         return "APPE of FTP", "what a failed attempt wrote stays in the file"
-    if isinstance(text, str) and package == "gql" and MUTATIONS.search(text):
+    if isinstance(text, str) and package == "gql" and patterns.MUTATIONS.search(text):
         return "a mutation of GraphQL", _TWICE
-    known = bool(CLIENT_PACKAGES.search(f"{package}.")) and (
-        package == "google" or not OTHER_READERS.search(f"{package}.")
+    known = bool(patterns.CLIENT_PACKAGES.search(f"{package}.")) and (
+        package == "google" or not patterns.OTHER_READERS.search(f"{package}.")
     )
     if package == "google" and method in ("update", "set") and "Increment(" in ast.unparse(call):
         return "an update that adds", _TWICE
@@ -84,7 +71,11 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
         return "firestore: add()", _TWICE
     if package in (module.path or Path()).parts:
         return None  # the package itself
-    if not known or not (ACTING_METHODS.search(method) or method in _SENDS_MAIL) or _is_named(module, call, package):
+    if (
+        not known
+        or not (patterns.ACTING_METHODS.search(method) or method in _SENDS_MAIL)
+        or _is_named(module, call, package)
+    ):
         return None
     if package == "google":
         service = dotted.rpartition(".")[2].removesuffix("Client")
@@ -97,7 +88,7 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
 def find_unknown_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:
     """Return what a call of an object that no table knows does by its name, None if it does not say that it acts."""
     around = module.function_of(call)
-    if around is not None and (is_reading(around.name) or NO_CLIENTS.search(around.name)):
+    if around is not None and (is_reading(around.name) or patterns.NO_CLIENTS.search(around.name)):
         return None
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     made = maker(module, owner) if owner is not None else ""
@@ -107,21 +98,23 @@ def find_unknown_call(module: Module, call: ast.Call, region: list[ast.stmt]) ->
     if (
         package in sys.stdlib_module_names
         or package in (module.path or Path()).parts
-        or OTHER_READERS.search(f"{package}.")
+        or patterns.OTHER_READERS.search(f"{package}.")
     ):
         return None
-    if owner is not None and (NO_CLIENTS.search(ast.unparse(owner)) or aws_service(module, owner)):
+    if owner is not None and (patterns.NO_CLIENTS.search(ast.unparse(owner)) or aws_service(module, owner)):
         return None
     text = "" if owner is None else ast.unparse(owner)
     is_part = isinstance(owner, ast.Attribute) and ast.unparse(owner.value) not in ("self", "cls")  # a.orders.create
     is_model = isinstance(owner, ast.Name) and text[:1].isupper() and text in module.imports  # Event.create(...)
-    is_known = is_part or is_model or ACTING_OWNERS.search(text) or (made and not made.startswith("."))
-    says = ACTING_METHODS if STUBS.search(text) else ACTING_NAMES
-    is_named = NAMED_THINGS.search(WORD_STARTS.sub("_", method).lower()) or _is_named(module, call, package)
+    is_known = is_part or is_model or patterns.ACTING_OWNERS.search(text) or (made and not made.startswith("."))
+    says = patterns.ACTING_METHODS if patterns.STUBS.search(text) else patterns.ACTING_NAMES
+    is_named = patterns.NAMED_THINGS.search(patterns.WORD_STARTS.sub("_", method).lower()) or _is_named(
+        module, call, package
+    )
     acts = not is_named and (says.search(method) or (method in _VERBS and is_known))
     if not acts or not (call.args or call.keywords):
         return None
-    if any(SENT_KEYS.search(ast.unparse(item).rpartition(".")[2]) for item in call.args):
+    if any(patterns.SENT_KEYS.search(ast.unparse(item).rpartition(".")[2]) for item in call.args):
         return None  # the server knows what it has seen
     return _judge_key(module, call, region, f"{method}()")
 
@@ -185,7 +178,7 @@ def _is_named(module: Module, call: ast.Call, package: str) -> bool:
     passed = next(iter(call.args), None)  # pymongo writes the `_id` that it makes into the caller's document
     holder = getattr(getattr(call.func, "value", None), "attr", "")  # client.indices.create(...)
     return (
-        bool(NAMED_THINGS.search(method))
+        bool(patterns.NAMED_THINGS.search(method))
         or holder in _NAMED
         or (package in ("pymongo", "motor") and isinstance(passed, ast.Name))
     )
@@ -285,4 +278,4 @@ def _operation(service: str, method: str) -> str | None:
         if own == service and pattern != "*" and fnmatchcase(name.lower(), pattern.lower()):
             known = pattern if "*" not in pattern else name
             return None if entry.is_read or entry.safety is Safety.ALWAYS else known
-    return name if service and ACTING_METHODS.search(method) else None
+    return name if service and patterns.ACTING_METHODS.search(method) else None

@@ -2,59 +2,25 @@
 
 import ast
 import re
+import tomllib
+from pathlib import Path
 from typing import cast
 
 from forbear_audit.libraries.clients import STORAGE, repeats_commands, uses
 from forbear_audit.libraries.http import LIBRARIES
 from forbear_audit.libraries.sdks import aws_service, boto_client, maker
+from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module, sets_constant
-from forbear_audit.reading.patterns import (
-    HTTP_CLIENTS,
-    READING_FUNCTIONS,
-    RETRIES,
-    RETRY_WRAPPERS,
-    RETRYING_COMMANDS,
-)
 from forbear_audit.reading.scopes import from_package, keyword
 
 _SESSIONS = ("Session", "session", "Client", "AsyncClient")
 _STEPS = 6  # from a part to the client
-_DEFAULTS: dict[str, tuple[str, str, tuple[object, ...], str]] = {
-    "openai": (r"OpenAI$", "max_retries", (0,), "makes up to 3 attempts"),
-    "anthropic": (r"Anthropic\w*$", "max_retries", (0,), "makes up to 3 attempts"),
-    "groq": (r"Groq$", "max_retries", (0,), "makes up to 3 attempts"),
-    "together": (r"Together$", "max_retries", (0,), "makes up to 3 attempts"),
-    "langchain_openai": (r"^(?:Azure)?(?:Chat)?OpenAI", "max_retries", (0,), "makes up to 3 attempts"),
-    "langchain_anthropic": (r"^ChatAnthropic", "max_retries", (0,), "makes up to 3 attempts"),
-    "stripe": (r"^StripeClient$", "max_network_retries", (0,), "makes up to 3 attempts"),
-    "slack_sdk": (r"WebClient$", "retry_handlers", ((),), "repeats lost connections once"),
-    "elasticsearch": (r"Elasticsearch$", "max_retries", (0,), "makes up to 4 attempts"),
-    "opensearchpy": (r"OpenSearch$", "max_retries", (0,), "makes up to 4 attempts"),
-    "kubernetes": (r"Api$", "", (), "makes up to 4 attempts by urllib3"),
-    "kubernetes_asyncio": (r"^$", "", (), ""),
-    "urllib3": (r"^(?:PoolManager|HTTPS?ConnectionPool)$", "retries", (0, False), "makes up to 4 attempts"),
-    "kafka": (r"^KafkaProducer$", "retries", (0,), "repeats what it sends"),
-    "minio": (r"^Minio$", "http_client", (), "makes up to 6 attempts"),
-    "github": (r"^Github$", "retry", (0, None), "makes up to 11 attempts"),
-    "pymongo": (r"MongoClient$", "retryWrites", (False,), "repeats an operation once"),
-    "azure": (r"Client$", "retry_total", (0,), "makes up to 4 attempts"),
-    "redis": (r"^(?:Strict)?Redis$|^from_url$", "retry", (None,), "repeats commands"),
-    "valkey": (r"^Valkey$|^from_url$", "retry", (None,), "repeats commands"),
-}
-"""The clients that retry by default, by their package: their names, the option that turns it off, and what they do."""
-
-_ERRORS = {
-    "slack_sdk": ("urllib", "http", "aiohttp", "OSError", "ConnectionError", "ConnectionResetError"),
-    "kubernetes": ("urllib3",), "minio": ("urllib3",), "github": ("github", "requests"),
-    "langchain_openai": ("openai",), "elasticsearch": ("elasticsearch", "elastic_transport"),
-    "langchain_anthropic": ("anthropic",),
-}  # fmt: skip
-"""The packages and names of the errors with which such a client ends, where they are not of its own package."""
+_DEFAULTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 def roots_of(package: str) -> tuple[str, ...]:
     """Return where the errors come from with which a client of a package ends: packages, or builtins."""
-    return _ERRORS.get(package, (package,))
+    return tuple(_DEFAULTS.get(package, {}).get("errors", (package,)))
 
 
 def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
@@ -62,7 +28,7 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
     dotted = module.name_of(call.func)
     if from_package(dotted, "subprocess") and call.args:
         words = ast.unparse(module.value(call.args[0]) or call.args[0])
-        return ("subprocess", "the program retries, too") if RETRYING_COMMANDS.search(words) else None
+        return ("subprocess", "the program retries, too") if patterns.RETRYING_COMMANDS.search(words) else None
     owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
     made = maker(module, owner) or dotted
     limit, off = keyword(call, "max_retries", "num_retries", "retries"), keyword(call, "retry")
@@ -70,7 +36,7 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
     if isinstance(count, int) and count > 0 and module.resolve_call(call)[1] is None:
         return made.partition(".")[0], f"this call makes up to {count + 1} attempts"
     name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-    if RETRY_WRAPPERS.search(name) and name != "retry" and module.definition(call.func)[1] is None:
+    if patterns.RETRY_WRAPPERS.search(name) and name != "retry" and module.definition(call.func)[1] is None:
         return made.partition(".")[0], f"{name}() retries by its name"
     if not isinstance(call.func, ast.Attribute):
         return None
@@ -86,7 +52,7 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
         return dotted.partition(".")[0], "its default client makes up to 3 attempts"
     if made.endswith("Stub") and module.configs:
         return "grpc", "the service config of its channel retries"
-    reads = READING_FUNCTIONS.search(call.func.attr) or call.func.attr.startswith(("access_", "publish"))
+    reads = patterns.READING_FUNCTIONS.search(call.func.attr) or call.func.attr.startswith(("access_", "publish"))
     if from_package(made, "google.cloud") and (reads or off is not None):  # these have a retry by default
         return None if is_off else ("google", "the client retries this call")
     for _ in range(_STEPS):
@@ -106,7 +72,9 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
     if isinstance(value, (ast.Name, ast.Attribute)):
         if aws_service(module, value) is not None:
             return "botocore", "botocore makes up to 5 attempts"
-        is_session = HTTP_CLIENTS.search(ast.unparse(value)) and not module.type_of(value)  # perhaps the one made here
+        is_session = patterns.HTTP_CLIENTS.search(ast.unparse(value)) and not module.type_of(
+            value
+        )  # perhaps the one made here
         texts = [_read_adapter(module, call) for call in module.calls_of("mount")] if is_session else []
         return next((("requests", text) for text in texts if text is not None), None)
     if not isinstance(value, ast.Call):
@@ -116,7 +84,7 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
     known = _DEFAULTS.get(package)
     if known is not None and name == "from_connection_string":  # of a class of azure
         name = dotted.rpartition(".")[0].rpartition(".")[2]
-    if known is not None and re.search(known[0], name):
+    if known is not None and re.search(known["names"], name):
         return _read_default(module, value, package, name)
     client = boto_client(module, owner)
     if client is not None:
@@ -133,7 +101,7 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
         return (package, text) if text is not None else None
     if from_package(dotted, "aiohttp_retry", "RetryClient"):
         return "aiohttp", "RetryClient of aiohttp-retry makes several attempts"
-    given = [option for option in value.keywords if option.arg and RETRIES.search(option.arg)]
+    given = [option for option in value.keywords if option.arg and patterns.RETRIES.search(option.arg)]
     if owner_class is None and any(_is_several(module, option.value) for option in given):
         return package, f"{name} is told to retry"
     return None
@@ -143,13 +111,13 @@ def _is_several(module: Module, option: ast.expr) -> bool:
     """Return whether an option is a number of retries, or a policy."""
     value, count = module.value(option), module.constant(option)
     is_number = isinstance(count, int) and not isinstance(count, bool) and count > 0
-    return is_number or (isinstance(value, ast.Call) and bool(RETRIES.search(ast.unparse(value.func))))
+    return is_number or (isinstance(value, ast.Call) and bool(patterns.RETRIES.search(ast.unparse(value.func))))
 
 
 def _read_default(module: Module, made: ast.Call, package: str, name: str) -> tuple[str, str] | None:
     """Return what a client does that a call makes, None if an option turns it off."""
-    _, option, off, text = _DEFAULTS[package]
-    given = keyword(made, option)
+    row = _DEFAULTS[package]
+    given = keyword(made, row["option"])
     count = module.constant(given) if given is not None else ...
     if package in ("redis", "valkey"):  # since redis-py 6; its pools and URLs have no retry by default
         is_pooled = name == "from_url" or keyword(made, "connection_pool") is not None
@@ -157,10 +125,11 @@ def _read_default(module: Module, made: ast.Call, package: str, name: str) -> tu
     elif package == "kubernetes":
         is_off = any(name.endswith(".retries") for name in module.keep(_list_switched_off))
     else:
-        is_off = count in off or (option == "http_client" and given is not None)
+        is_off = count in (0, ()) or (given is not None and (row["option"] == "http_client"))
+        is_off = is_off or (count is None and "none_is_off" in row)
     if is_off:
         return None
-    attempts = f"makes up to {count + 1} attempts" if isinstance(count, int) else text
+    attempts = f"makes up to {count + 1} attempts" if isinstance(count, int) else row["does"]
     return package, f"{name} {attempts}"
 
 

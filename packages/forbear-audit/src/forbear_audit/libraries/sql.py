@@ -5,18 +5,8 @@ import re
 
 from forbear_audit.libraries import sdks
 from forbear_audit.libraries.keys import is_inside
+from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import (
-    ADDING_UPDATES,
-    AUTOCOMMIT,
-    AUTOCOMMITS,
-    CONNECTIONS,
-    COPIES,
-    HARMLESS_INSERTS,
-    INSERTS,
-    LOOKS_UP,
-    REMOVES,
-)
 from forbear_audit.reading.scopes import from_package, walk_inside
 from forbear_audit.reading.syntax import calls_in, calls_method, walk_assigned
 from forbear_audit.reading.texts import read_text
@@ -43,9 +33,13 @@ def find_unsafe_statement(module: Module, call: ast.Call, region: list[ast.stmt]
         text = "INSERT INTO" if name == "copy_from" else _text(module, call.args[0])
     else:
         return None
-    if text is not None and COPIES.search(text):
+    if text is not None and patterns.COPIES.search(text):
         text = f"INSERT INTO {text.split()[1]}"
-    if text is None or HARMLESS_INSERTS.search(text) or not (INSERTS.search(text) or ADDING_UPDATES.search(text)):
+    if (
+        text is None
+        or patterns.HARMLESS_INSERTS.search(text)
+        or not (patterns.INSERTS.search(text) or patterns.ADDING_UPDATES.search(text))
+    ):
         return None
     before = [
         other
@@ -53,7 +47,7 @@ def find_unsafe_statement(module: Module, call: ast.Call, region: list[ast.stmt]
         if other is not call and other.args and isinstance(other.func, ast.Attribute)
     ]
     if any(
-        REMOVES.search(_text(module, other.args[0]) or "")
+        patterns.REMOVES.search(_text(module, other.args[0]) or "")
         for other in before
         if getattr(other.func, "attr", "") in _RUNS
     ):
@@ -83,7 +77,7 @@ def _looks_first(call: ast.Call, region: list[ast.stmt]) -> bool:
     """Return whether an attempt ends before a call if a query finds something."""
     tests = [node for node in walk_inside(region) if isinstance(node, ast.If) and node.lineno < call.lineno]
     return any(
-        LOOKS_UP.search(ast.unparse(part))
+        patterns.LOOKS_UP.search(ast.unparse(part))
         for node in tests
         if isinstance(node.body[-1], ast.Return)
         for part in (node.test, *walk_assigned(region, node.test))
@@ -95,7 +89,7 @@ def _ends_transaction(module: Module, region: list[ast.stmt]) -> bool:
     items = [item for node in walk_inside(region) if isinstance(node, (ast.With, ast.AsyncWith)) for item in node.items]
     return "sqlite3" not in module.imports.values() and any(
         getattr(getattr(item.context_expr, "func", item.context_expr), "attr", "") in _TRANSACTIONS
-        or CONNECTIONS.search(ast.unparse(item.context_expr))  # `with connection:` commits or rolls back
+        or patterns.CONNECTIONS.search(ast.unparse(item.context_expr))  # `with connection:` commits or rolls back
         for item in items
     )
 
@@ -104,7 +98,7 @@ def _is_autocommit(module: Module, call: ast.Call) -> bool:
     """Return whether each statement of a connection is committed at once: by its client, an option, or an attribute."""
     first = call.func.value if isinstance(call.func, ast.Attribute) else call.args[0]
     made = sdks.maker(module, first)
-    if AUTOCOMMITS.search(made) or (not made and "asyncpg" in module.imports.values()):
+    if patterns.AUTOCOMMITS.search(made) or (not made and "asyncpg" in module.imports.values()):
         return True
     function, texts = module.function_of(call), list[str]()
     for _ in range(_STEPS):  # of `engine.connect()`, `connection.cursor()`
@@ -118,7 +112,7 @@ def _is_autocommit(module: Module, call: ast.Call) -> bool:
     assigned = (
         [node for node in walk_inside(function.body) if isinstance(node, ast.Assign)] if function is not None else []
     )
-    return any(map(AUTOCOMMIT.search, [*texts, *map(ast.unparse, assigned)]))
+    return any(map(patterns.AUTOCOMMIT.search, [*texts, *map(ast.unparse, assigned)]))
 
 
 def find_unsafe_model(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:

@@ -5,24 +5,8 @@ from itertools import takewhile
 
 from forbear_audit.libraries.http import request_of
 from forbear_audit.loops.loop_exits import failures, statements_after, statements_below
+from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import (
-    ACTING_METHODS,
-    HEALTH_URLS,
-    IDEMPOTENCY_HEADERS,
-    LEAVES_PROCESS,
-    LOCAL,
-    NEXT_ALTERNATIVE,
-    NEXT_WAIT,
-    NOT_YET_ERRORS,
-    PROBES,
-    PROMPTS,
-    RECONNECTS,
-    RETRIES,
-    SAYS_IT_WAITS,
-    SERVICES,
-    WAITS_FOR_STATE,
-)
 from forbear_audit.reading.scopes import Loop, parameters, walk_inside
 from forbear_audit.reading.syntax import (
     calls_in,
@@ -48,20 +32,24 @@ def is_polling(
     """Return whether a loop waits for a state: its errors, its name (`by_name`), its messages or its call say so."""
     function = module.function_of(loop)
     name = function.name if function is not None else ""
-    if errors and all(map(NOT_YET_ERRORS.search, errors)):
+    if errors and all(map(patterns.NOT_YET_ERRORS.search, errors)):
         return True
     taken = {one.arg for one in parameters(function)} if function is not None and attempt is not None else set[str]()
-    if RETRIES.search(name) or any(call in taken for call in functions_in(attempt.body if attempt else [])):
+    if patterns.RETRIES.search(name) or any(call in taken for call in functions_in(attempt.body if attempt else [])):
         return False  # it repeats what it gets
-    if by_name and (WAITS_FOR_STATE.search(name) or RECONNECTS.search(name)):
+    if by_name and (patterns.WAITS_FOR_STATE.search(name) or patterns.RECONNECTS.search(name)):
         return True
     if attempt is None:
         return False
-    if errors and set(errors) <= set(_ABSENT) and not any(map(LEAVES_PROCESS.search, functions_in(attempt.body))):
+    if (
+        errors
+        and set(errors) <= set(_ABSENT)
+        and not any(map(patterns.LEAVES_PROCESS.search, functions_in(attempt.body)))
+    ):
         return True
     if errors and all("Timeout" in error for error in errors) and _waits_for_other(module, attempt):
         return True
-    if any(map(HEALTH_URLS.search, texts_in(attempt.body))):
+    if any(map(patterns.HEALTH_URLS.search, texts_in(attempt.body))):
         return True
     handlers = [statement for handler in attempt.handlers for statement in handler.body]
     return _says(handlers) or _looks_only(
@@ -77,7 +65,7 @@ def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
     """
     body = attempt.body if attempt is not None else loop.body
     failed = names_stored(attempt.handlers) if attempt is not None else set[str]()
-    if any(map(PROMPTS.search, functions_in(loop.body))):
+    if any(map(patterns.PROMPTS.search, functions_in(loop.body))):
         return True
     if attempt is not None and any(map(_goes_on_to_next, walk_inside([s for h in attempt.handlers for s in h.body]))):
         return True
@@ -89,9 +77,9 @@ def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
     other = {t.id for node in picked for t in node.targets if isinstance(t, ast.Name)}
     other = counted | {name for name in other | _names_carried_on(module, loop, attempt) if not _is_option(name)}
     for node in walk_inside(body):
-        if isinstance(node, ast.Call) and not LOCAL.search(ast.unparse(node.func)):
+        if isinstance(node, ast.Call) and not patterns.LOCAL.search(ast.unparse(node.func)):
             values = [*node.args, *(item.value for item in node.keywords if not _is_option(item.arg or ""))]
-            values = [value for value in values if not IDEMPOTENCY_HEADERS.search(ast.unparse(value))]
+            values = [value for value in values if not patterns.IDEMPOTENCY_HEADERS.search(ast.unparse(value))]
             if any(plain_names_in(value) & other for value in values):
                 return True
         if isinstance(node, ast.Subscript) and plain_names_in(node.slice) & counted:
@@ -115,7 +103,7 @@ def _names_of_numbers(loop: Loop) -> set[str]:
 def _goes_on_to_next(node: ast.AST) -> bool:
     """Return whether a call in a handler turns to the next alternative, such as `next_server()`."""
     name = ast.unparse(node.func).rpartition(".")[2].lower() if isinstance(node, ast.Call) else ""
-    return bool(NEXT_ALTERNATIVE.search(name)) and not NEXT_WAIT.search(name)
+    return bool(patterns.NEXT_ALTERNATIVE.search(name)) and not patterns.NEXT_WAIT.search(name)
 
 
 def _names_carried_on(module: Module, loop: Loop, attempt: ast.Try | None) -> set[str]:
@@ -143,7 +131,7 @@ def is_service(module: Module, loop: Loop) -> bool:
     function = module.function_of(loop)
     if any(isinstance(node, Loop) for node in takewhile(lambda node: node is not function, module.ancestors(loop))):
         return False  # the service is the loop around
-    if function is not None and SERVICES.search(function.name):
+    if function is not None and patterns.SERVICES.search(function.name):
         return True
     return any("reconnect" in text.lower() for text in texts_in(statements_of_handlers(loop.body)))
 
@@ -165,7 +153,7 @@ def _picks(value: ast.expr) -> bool:
 def _says(nodes: list[ast.stmt]) -> bool:
     """Return whether a message says that the loop waits for something, and not that it retries."""
     texts = texts_in(nodes)
-    return any(map(SAYS_IT_WAITS.search, texts)) and not any(map(RETRIES.search, texts))
+    return any(map(patterns.SAYS_IT_WAITS.search, texts)) and not any(map(patterns.RETRIES.search, texts))
 
 
 def _looks_only(attempt: ast.Try, later: list[ast.stmt]) -> bool:
@@ -178,7 +166,7 @@ def _looks_only(attempt: ast.Try, later: list[ast.stmt]) -> bool:
         return (
             first.items[0].optional_vars is None
             and isinstance(first.items[0].context_expr, ast.Call)
-            and bool(PROBES.search(ast.unparse(first.items[0].context_expr.func)))
+            and bool(patterns.PROBES.search(ast.unparse(first.items[0].context_expr.func)))
         )
     dropped = first.value if isinstance(first, ast.Expr) else None
     if isinstance(first, ast.Assign) and len(first.targets) == 1:
@@ -189,8 +177,8 @@ def _looks_only(attempt: ast.Try, later: list[ast.stmt]) -> bool:
     calls = [call.value if isinstance(call, ast.Await) else call for call in calls]
     calls = [_drop_check(call) for call in calls]
     names = [ast.unparse(call.func) for call in calls if isinstance(call, ast.Call)]
-    acts = any(ACTING_METHODS.search(name.rpartition(".")[2]) for name in names)
-    return isinstance(calls[0], ast.Call) and not acts and any(map(PROBES.search, names))
+    acts = any(patterns.ACTING_METHODS.search(name.rpartition(".")[2]) for name in names)
+    return isinstance(calls[0], ast.Call) and not acts and any(map(patterns.PROBES.search, names))
 
 
 def _waits_for_other(module: Module, attempt: ast.Try) -> bool:

@@ -6,17 +6,8 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final, Literal
 
+from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import (
-    FAILED_PARTS,
-    NAMED_STATUS,
-    RESPONSES,
-    STATUS_GETTERS,
-    STATUS_NAMES,
-    STATUS_NUMBER,
-    SUCCESS_STATUSES,
-    TOO_MANY_REQUESTS,
-)
 
 Status = int | None | Literal["any"]
 """A status; None for an error without one, such as a lost connection; "any" if nothing is known of it."""
@@ -66,9 +57,11 @@ def _leaf(module: Module, test: ast.expr, status: int | None) -> bool | None:
             return None if status is None else status in _GROUPS[name]
         case _ if _counts_failures(test):
             return status not in GOOD
-        case ast.Call(func=func) if TOO_MANY_REQUESTS.search(ast.unparse(func)):
+        case ast.Call(func=func) if patterns.TOO_MANY_REQUESTS.search(ast.unparse(func)):
             return status == HTTPStatus.TOO_MANY_REQUESTS
-        case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]) if TOO_MANY_REQUESTS.search(ast.unparse(kind)):
+        case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]) if patterns.TOO_MANY_REQUESTS.search(
+            ast.unparse(kind)
+        ):
             return status == HTTPStatus.TOO_MANY_REQUESTS
         case _:
             return None
@@ -82,14 +75,14 @@ def _compare(module: Module, left: ast.expr, operator: ast.cmpop, right: ast.exp
         return (status is not None and status < HTTPStatus.BAD_REQUEST) is isinstance(operator, (ast.Is, ast.Eq))
     if isinstance(right, ast.Constant) and right.value == 0 and _counts_failures(left):
         return (status in GOOD) is isinstance(operator, (ast.Is, ast.Eq, ast.LtE))
-    if isinstance(right, ast.Constant) and right.value is None and RESPONSES.search(ast.unparse(left)):
+    if isinstance(right, ast.Constant) and right.value is None and patterns.RESPONSES.search(ast.unparse(left)):
         return (status is None) is isinstance(operator, (ast.Is, ast.Eq))
     if not (is_status(module, left) or is_status(module, right)) or _has_text(module, right):
         return None
     first, second = numbers(module, left, status), numbers(module, right, status)
     if second is None and status in GOOD and isinstance(operator, (ast.In, ast.NotIn)):
         # a list that cannot be read: of failures, unless its name says success
-        return bool(SUCCESS_STATUSES.search(ast.unparse(right))) is isinstance(operator, ast.In)
+        return bool(patterns.SUCCESS_STATUSES.search(ast.unparse(right))) is isinstance(operator, ast.In)
     if first is None or second is None or len(first) != 1:
         return None
     if isinstance(operator, (ast.Eq, ast.Is, ast.In)):
@@ -106,7 +99,7 @@ def _counts_failures(expr: ast.expr) -> bool:
             ast.Subscript(slice=ast.Constant(value=str() as key))
             | ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str() as key), *_])
         ):
-            return bool(FAILED_PARTS.search(key))
+            return bool(patterns.FAILED_PARTS.search(key))
         case _:
             return False
 
@@ -114,29 +107,31 @@ def _counts_failures(expr: ast.expr) -> bool:
 def _has_text(module: Module, expr: ast.expr) -> bool:
     """Return whether an expression is a text, or a list with one, that is no number: the state of a job, say."""
     values = module.items(expr) or (module.constant(expr),)
-    return any(isinstance(each, str) and not STATUS_NUMBER.search(each) for each in values)
+    return any(isinstance(each, str) and not patterns.STATUS_NUMBER.search(each) for each in values)
 
 
 def _is_in_text(text: str, status: int | None) -> bool | None:
-    if STATUS_NUMBER.search(text):
+    if patterns.STATUS_NUMBER.search(text):
         return status == int(text)
-    return status == HTTPStatus.TOO_MANY_REQUESTS if TOO_MANY_REQUESTS.search(text.replace(" ", "_")) else None
+    return status == HTTPStatus.TOO_MANY_REQUESTS if patterns.TOO_MANY_REQUESTS.search(text.replace(" ", "_")) else None
 
 
 def is_status(module: Module, expr: ast.expr) -> bool:
     """Return whether an expression is the status of a response, or of the response of an error."""
     match expr:
         case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str() as name), *_]):
-            return bool(STATUS_NAMES.search(name))
+            return bool(patterns.STATUS_NAMES.search(name))
         case ast.Call(func=ast.Name(id="int" | "str"), args=[inner]):
             return is_status(module, inner)
         case ast.Call(func=func):
-            return bool(STATUS_GETTERS.search(ast.unparse(func)))
+            return bool(patterns.STATUS_GETTERS.search(ast.unparse(func)))
         case ast.Name(id=name):
             value = module.value(expr)
-            return bool(STATUS_NAMES.search(name)) or (isinstance(value, ast.Attribute) and is_status(module, value))
+            return bool(patterns.STATUS_NAMES.search(name)) or (
+                isinstance(value, ast.Attribute) and is_status(module, value)
+            )
         case ast.Attribute(attr=name):
-            return bool(STATUS_NAMES.search(name))
+            return bool(patterns.STATUS_NAMES.search(name))
         case _:
             return False
 
@@ -151,7 +146,7 @@ def numbers(module: Module, expr: ast.expr, status: int | None = None) -> tuple[
     value = module.constant(expr)
     if isinstance(value, int):
         return (value,)
-    if isinstance(value, str) and STATUS_NUMBER.search(value):
+    if isinstance(value, str) and patterns.STATUS_NUMBER.search(value):
         return (int(value),)
     if isinstance(expr, ast.Call) and ast.unparse(expr.func) == "range" and len(expr.args) == 2:
         bounds = [module.constant(item) for item in expr.args]
@@ -173,7 +168,7 @@ def _number_of_name(expr: ast.expr) -> int | None:
     if not isinstance(expr, ast.Attribute):
         return None
     name = expr.attr.upper()
-    digits = NAMED_STATUS.search(name)
+    digits = patterns.NAMED_STATUS.search(name)
     if digits:
         return int(digits[1])
     if name not in HTTPStatus.__members__ or not (expr.attr == name or ast.unparse(expr.value).endswith("codes")):

@@ -1,7 +1,7 @@
 """The words in names and texts that tell what code is for, where the code itself cannot be read: patterns.csv has them.
 
 A row has a regular expression, which is searched in the text of a name, an expression or a message, with an example
-and a near miss. `<NAME>` in it stands for the one of another row. `from patterns import NAME` compiles it.
+and a near miss. `<NAME>` in it stands for the one of another row. `patterns.NAME` compiles it.
 """
 
 import csv
@@ -20,4 +20,6 @@ def read_rows() -> dict[str, dict[str, str]]:
 def __getattr__(name: str) -> re.Pattern[str]:
     if name not in read_rows():
         raise AttributeError(f"patterns.csv has no row {name}")
-    return re.compile(re.sub(r"<([A-Z_]+)>", lambda other: read_rows()[other[1]]["regex"], read_rows()[name]["regex"]))
+    regex = re.sub(r"<([A-Z_]+)>", lambda other: read_rows()[other[1]]["regex"], read_rows()[name]["regex"])
+    globals()[name] = found = re.compile(regex)  # asked for once
+    return found

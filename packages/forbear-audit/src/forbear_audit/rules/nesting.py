@@ -5,7 +5,7 @@ import builtins
 import sys
 from collections.abc import Iterator
 
-from forbear_audit.libraries.errors import TASK_FAILED, error_names, is_doubtful, is_hopeless
+from forbear_audit.libraries.errors import TASK_FAILED, bases_of, error_names, is_doubtful, is_hopeless
 from forbear_audit.libraries.self_retrying import retries_itself, roots_of
 from forbear_audit.loops.generators import is_counting
 from forbear_audit.loops.loop_exits import may_leave
@@ -15,20 +15,6 @@ from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import Loop, following, keyword, walk_inside
 from forbear_audit.reading.syntax import statements_of_handlers
 from forbear_audit.rules.find import find_retries
-
-_BASES = {
-    "requests": ("RequestException",), "httpx": ("HTTPError", "TransportError"), "aiohttp": ("ClientError",),
-    "openai": ("OpenAIError", "APIError"), "anthropic": ("AnthropicError", "APIError"), "redis": ("RedisError",),
-    "paramiko": ("SSHException",), "sqlalchemy": ("SQLAlchemyError", "DBAPIError"), "stripe": ("StripeError",),
-    "botocore": ("BotoCoreError", "ClientError"), "grpc": ("RpcError",), "pymongo": ("PyMongoError",),
-    "django": ("Error", "DatabaseError"), "psycopg2": ("Error", "DatabaseError"), "psycopg": ("Error", "DatabaseError"),
-    "pymysql": ("Error", "MySQLError", "DatabaseError"), "snowflake": ("Error", "DatabaseError"),
-    "asyncpg": ("PostgresError",), "google": ("GoogleAPIError", "GoogleAPICallError"), "azure": ("AzureError",),
-    "urllib3": ("HTTPError",), "elasticsearch": ("ApiError", "TransportError"), "kafka": ("KafkaError",),
-    "pika": ("AMQPError",), "ccxt": ("BaseError", "NetworkError"), "twilio": ("TwilioException",),
-    "websockets": ("WebSocketException",), "smtplib": ("SMTPException",), "slack_sdk": ("SlackClientError",),
-}  # fmt: skip
-"""The errors that stand for others of the same package."""
 
 _DEEPEST = 3  # functions within functions
 _MOST_READ = 100  # functions behind one retry
@@ -193,7 +179,7 @@ def _covers(outer: str, inner: str) -> bool:
         return True
     if inner == "forbear.transient":
         return is_doubtful(outer, "network")
-    if package == inner.partition(".")[0] and last in _BASES.get(package, ()):
+    if package == inner.partition(".")[0] and last in bases_of(package):
         return True
     types = [getattr(builtins, name, None) for name in (outer, inner)]
     return all(isinstance(each, type) for each in types) and issubclass(types[1], types[0])  # type: ignore[arg-type]
