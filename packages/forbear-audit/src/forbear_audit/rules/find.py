@@ -8,7 +8,7 @@ from forbear_audit.libraries import celery, objects, queues
 from forbear_audit.loops.limits import has_scope
 from forbear_audit.loops.recursion import find_requeued, find_second_chances
 from forbear_audit.reading.modules import RUNNERS, Module
-from forbear_audit.reading.patterns import ERROR_NAMES, REFUSED_BY_NAME, RETRIES, RETRY_WRAPPERS
+from forbear_audit.reading.patterns import ATTEMPT_LIMITS, ERROR_NAMES, REFUSED_BY_NAME, RETRIES, RETRY_WRAPPERS
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, RetryUse, RetryUses, Waits
 from forbear_audit.reading.scopes import keyword
 from forbear_audit.rules.given_code import read_given_code, read_repeated_code
@@ -132,7 +132,7 @@ def _find_by_name(module: Module, seen: set[int]) -> Iterator[RetryUse]:
     for function in module.functions:
         for decorator in function.decorator_list:
             made = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if id(decorator) not in seen and _repeats_by_name(module, made):
+            if id(decorator) not in seen and _repeats_by_name(module, made) and not _is_off(module, decorator):
                 code = RepeatedCode(function.body, function)
                 yield RetryUse(_guess_policy(module, decorator), decorator, code, defined_elsewhere=True)
     for loop in module.loops:
@@ -175,12 +175,20 @@ def _guess_policy(module: Module, made: ast.expr) -> RetryPolicy:
     return RetryPolicy("loop", waits=Waits(reads_header=True), errors=RetriedErrors(known, made, has_predicate=True))
 
 
+def _is_off(module: Module, made: ast.expr) -> bool:
+    """Return whether a decorator gets a limit of no retries: `@retrier(retries=0)`."""
+    options = made.keywords if isinstance(made, ast.Call) else []
+    limits = [option.value for option in options if option.arg and ATTEMPT_LIMITS.search(option.arg)]
+    return any(module.constant(limit) in (0, False) for limit in limits)
+
+
 def _find_wrapped(module: Module) -> Iterator[RetryUse]:
     """Yield the uses of functions of the package that repeat the function which they decorate, or which they get."""
     for function in module.functions:
         for decorator in function.decorator_list:
             known = find_repeater(module, decorator, decorates=True)
-            if known is not None and (known.awaits or not isinstance(function, ast.AsyncFunctionDef)):
+            is_seen = known is not None and (known.awaits or not isinstance(function, ast.AsyncFunctionDef))
+            if known is not None and is_seen and not _is_off(module, decorator):
                 whole = RepeatedCode(function.body, function, around=known.around)
                 yield RetryUse(known.read(module, decorator), decorator, whole, defined_elsewhere=True)
     for call in module.calls:
