@@ -139,6 +139,39 @@ def test_a_fork_loads_them_before() -> None:
     assert done.returncode == 0  # no policy was used
 
 
+CHILD = """
+if os.fork() == 0:
+    known = set(sys.modules)
+    print(fetch(), sorted(set(sys.modules) - known), flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_first_failure_in_a_child_loads_nothing() -> None:
+    """A module that another thread was loading during the fork could never be loaded there: its lock has no owner."""
+    assert printed_by(CHILD) == "done []"
+
+
+REFUSING = """
+class Refusing(ConnectionError):
+    def add_note(self, note):
+        raise ValueError("no notes")
+
+sys.modules["forbear.run.state"] = None
+try:
+    forbear.retry(OSError)(lambda: calls.append(1) or exec("raise Refusing('lost')"))()
+except Refusing as error:
+    print(len(calls), error)
+"""
+
+
+def test_an_error_that_refuses_notes_is_raised_without_one() -> None:
+    """The error of `add_note` does not hide it."""
+    assert printed_by(REFUSING) == "1 lost"
+
+
 def test_the_last_moment_of_a_program() -> None:
     """A call in a handler of `atexit` is retried, although it is the first that fails."""
     assert printed_by("import atexit\natexit.register(lambda: print(fetch(), len(calls)))") == "done 2"

@@ -10,6 +10,7 @@ import os
 from sys import exception
 
 from forbear.core.record import reports_made
+from forbear.run import judges
 from forbear.run.functions import awaitable_error, copy_metadata, refuse_coroutine
 from forbear.run.harm import HarmLog, is_used, is_watched, watch
 from forbear.run.runtime import current, current_runtime
@@ -37,7 +38,10 @@ else:
         except Exception as failure:
             if reports is None:
                 raise
-            error.add_note(f"forbear: not retried, because its modules cannot be loaded: {failure}")
+            try:  # noqa: SIM105 - suppress would need contextlib, which may be impossible to load, too
+                error.add_note(f"forbear: not retried, because its modules cannot be loaded: {failure}")
+            except Exception:  # noqa: S110 - an error may refuse notes
+                pass
         else:
             return make(plan, operation, runtime, started, reports, **options)
         try:
@@ -54,10 +58,16 @@ def _load() -> "type[Run]":
 
 
 def _load_for_fork() -> None:
-    """Load the modules of a run before a fork: the child shares them, and finds none half loaded by another thread."""
+    """Load what the first failure of a function loads before a fork.
+
+    The child shares it. What another thread is loading meanwhile, the child could never load: it would wait for ever.
+    """
     if is_used[0]:
         try:
             _load()
+            judges.load_judge[0]()
+            judges.listeners[0]()
+            _ = current_runtime().random
         except Exception:  # the next failure says why
             return
 
