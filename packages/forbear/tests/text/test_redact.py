@@ -337,6 +337,16 @@ def test_a_concealed_text_is_hidden_everywhere(monkeypatch: pytest.MonkeyPatch) 
     assert redact("x" * LIMIT + "two") == "x" * (LIMIT - 1) + "\u2026"
 
 
+def test_only_the_patterns_that_a_text_needs_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them take longer than loading forbear, and the first failure of a program seldom needs any."""
+    monkeypatch.setattr(module, "_compiled", [])
+    monkeypatch.setattr(module, "_patterns", patterns := dict[str, object]())
+    assert redact("no stock") == "no stock"
+    assert len(patterns) == 1
+    assert redact("password=red") == f"password={HIDDEN}"
+    assert 1 < len(patterns) < 5
+
+
 @pytest.mark.parametrize("secret", [HiddenText(SECRET), HiddenBytes(SECRET.encode())], ids=["text", "bytes"])
 def test_a_secret_value_is_hidden_by_its_repr(secret: str | bytes) -> None:
     """A traceback with variables shows no part of it, and it is the same text or bytes for those who send it."""
