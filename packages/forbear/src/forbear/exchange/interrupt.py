@@ -1,6 +1,7 @@
 """Tell what interrupted a call, and through which frames an error came; for all clients."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from types import CodeType, FrameType
@@ -16,10 +17,12 @@ def is_interrupt(error: BaseException) -> bool:
     """
     # Few calls need it. The module signal makes enums of all that it returns, which takes half a millisecond.
     signals: Any = import_module("_signal")
-    handlers: list[object] = [signals.getsignal(number) for number in range(1, signals.NSIG)]
-    codes = {code for each in handlers if callable(each) and (code := _code(each)) is not None}
+    installed: list[object] = [signals.getsignal(number) for number in range(1, signals.NSIG)]
+    handlers = [handler for each in installed if callable(each) and (handler := _find_function(each)) is not None]
+    codes = {handler.__code__ for handler in handlers}
     errors = walk(error, _find_inner, MOST) if codes else ()
-    return any(frame.f_code in codes for each in errors for frame in frames_of(each))
+    called = (frame for each in errors for frame in frames_of(each) if frame.f_code in codes)
+    return any(_may_be_call_of(handler, frame) for frame in called for handler in handlers)
 
 
 def _find_inner(error: BaseException) -> list[BaseException]:
@@ -47,11 +50,29 @@ def find_hidden(error: BaseException, path: Sequence[FrameType]) -> BaseExceptio
     return context if context.__traceback__.tb_frame in path else None
 
 
-def _code(handler: object) -> CodeType | None:
-    """Return the code of a signal handler that is written in Python: a function, a method, a partial or an object."""
+def _find_function(handler: object) -> Any:
+    """Return the function of a signal handler that is written in Python: its own, or that of a partial or an object.
+
+    None for any other handler.
+    """
     while isinstance(handler, partial):
         handler = handler.func
-    code: object = None
-    if callable(handler):  # SIG_DFL and SIG_IGN are not
-        code = getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", None)
-    return code if isinstance(code, CodeType) else None
+    if not callable(handler):  # SIG_DFL and SIG_IGN are not
+        return None
+    functions: tuple[Any, ...] = handler, type(handler).__call__
+    return next((each for each in functions if isinstance(getattr(each, "__code__", None), CodeType)), None)
+
+
+def _may_be_call_of(function: Any, frame: FrameType) -> bool:
+    """Return whether a frame may be that of a call of `function`.
+
+    All functions that one decorator returns have the same code. They differ in the variables that they close over.
+    """
+    if frame.f_code is not function.__code__:
+        return False
+    variables = frame.f_locals if function.__closure__ else {}
+    for name, cell in zip(frame.f_code.co_freevars, function.__closure__ or (), strict=False):
+        with suppress(ValueError):  # an empty cell
+            if name in variables and variables[name] is not cell.cell_contents:
+                return False
+    return True

@@ -1,6 +1,7 @@
 """Test phases of errors that pass through functions named as those of the libraries."""
 
 import signal
+import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -250,3 +251,29 @@ def test_an_error_of_a_signal_handler(kind: str) -> None:
         signal.signal(signal.SIGUSR1, before)
     assert not is_interrupt(result.value)
     assert not is_interrupt(Broken())
+
+
+def decorated(function: Callable[..., object]) -> Callable[..., None]:
+    """Return a function around another one; all of them have the same code."""
+
+    def call(*_: object) -> None:
+        function()
+
+    return call
+
+
+def test_functions_of_one_decorator_are_not_taken_for_each_other() -> None:
+    """A handler may have the decorator of a function that the library calls; only what the handler raises counts."""
+
+    def late() -> None:
+        raise Broken("time is up")
+
+    before = signal.signal(signal.SIGUSR1, decorated(late))
+    try:
+        assert not is_interrupt(caught(decorated(through("read_response"))))
+        assert is_interrupt(caught(lambda: signal.raise_signal(signal.SIGUSR1)))
+        left = caught(lambda: signal.raise_signal(signal.SIGUSR1))
+        traceback.clear_frames(left.__traceback__)
+        assert is_interrupt(left)  # in doubt, nothing is sent again
+    finally:
+        signal.signal(signal.SIGUSR1, before)
