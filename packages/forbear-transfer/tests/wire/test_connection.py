@@ -250,9 +250,11 @@ async def test_a_header_cannot_become_two(pool: Pool, headers: dict[str, str]) -
     """Nothing is sent."""
     with pytest.raises(ValueError, match="line end"):
         await pool.request("GET", "http://127.0.0.1:1/", headers)
-    for target in ("x\r\nEvil: 1", "x HTTP/1.1"):
-        with pytest.raises(ValueError, match="`url` no line end or space"):
-            await pool.request("GET", f"http://127.0.0.1:1/{target}", {})
+    for target in ("secret\r\nEvil: 1", "secret HTTP/1.1"):
+        with pytest.raises(ValueError, match="`url` no line end or space") as caught:
+            await pool.request("GET", f"http://127.0.0.1:1/{target}", headers={})
+        innermost = caught.traceback[-1].frame.f_locals  # some tools show them: the target may be a signed one
+        assert "secret" not in repr(innermost)
 
 
 @pytest.mark.parametrize("size", [5, 9 * 1024 * 1024])

@@ -16,8 +16,10 @@ from cryptography import x509
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT
 from forbear_testkit.clients.listen import listening
 from forbear_testkit.clients.secure import self_signed, trusted
+from forbear_testkit.growth import grows_linearly
 from forbear_testkit.transfer.wire_server import OK, Lump, Server, fetched, serving
 from forbear_transfer.errors import Stalled
+from forbear_transfer.wire.connection import Connection
 from forbear_transfer.wire.pool import Pool
 from forbear_transfer.wire.response import BadResponse, Broken, NotConnected, Untrusted
 
@@ -117,6 +119,17 @@ async def test_framing_without_end_is_an_error(pool: Pool, begin: bytes, more: b
         with pytest.raises(BadResponse, match="framing of the body of the response is longer than 64 KiB"):
             await fetched(pool, server.url)
         assert await fetched(pool, server.url) == (200, b"ok")
+
+
+async def test_the_work_for_a_head_grows_with_its_length() -> None:
+    """A head is read before it is refused, in pieces of up to 256 KiB: not in the square of its headers."""
+
+    def read(names: list[bytes]) -> None:
+        connection = Connection(BOUND, lambda _: None)
+        for name in names:
+            connection.on_header(name, b"")
+
+    assert grows_linearly(lambda size: [b"x"] * size, read, 2000)
 
 
 async def test_a_body_of_tiny_chunks_takes_little_memory(pool: Pool) -> None:

@@ -43,7 +43,7 @@ def _parse_name(name: bytes) -> str:
     return name.decode("latin-1").lower()
 
 
-def _parse_fields(fields: tuple[bytes, ...]) -> dict[str, str]:
+def _parse_fields(fields: list[bytes]) -> dict[str, str]:
     """Return the headers in a sequence of names and values, repeated ones joined by commas."""
     names, values = list(map(_parse_name, fields[::2])), list(map(str, fields[1::2], repeat("latin-1")))
     headers = dict(zip(names, values, strict=True))
@@ -71,7 +71,7 @@ class Connection(Watched):
         self.idle_since = 0.0
         self._freed = freed
         self._parser: httptools.HttpResponseParser | None = None
-        self._fields: tuple[bytes, ...] = ()
+        self._fields: list[bytes] = []
         self._overhead = 0
         self._left: int | None = None
         self._keeps_alive = False
@@ -90,7 +90,7 @@ class Connection(Watched):
         WireError or Stalled if no response arrives; ValueError if the body has another size than its length says.
         """
         self._busy, self._response = True, None
-        self._left, self._overhead, self._fields, self._end_at = None, 0, (), INFINITY
+        self._left, self._overhead, self._fields, self._end_at = None, 0, [], INFINITY
         self._parser = httptools.HttpResponseParser(self)
         came: asyncio.Future[Response] = self._loop.create_future()
         self._came = came
@@ -230,7 +230,7 @@ class Connection(Watched):
         if parser is None:  # the head belongs to a second response
             return
         status = parser.get_status_code()
-        fields, self._fields = self._fields, ()
+        fields, self._fields = self._fields, []
         if status < 200:
             return
         self._keeps_alive = parser.should_keep_alive()

@@ -273,8 +273,9 @@ def _make_head(method: str, target: str, host: str, headers: Mapping[str, str]) 
 
     ValueError if a header or the target holds a line end, or the target a space.
     """
-    first, fields = f"{method} {target} HTTP/1.1\r\nHost: {host}\r\n", map("%s: %s\r\n".__mod__, headers.items())
-    text, lines = HiddenText("".join((first, *fields, "\r\n"))), len(headers) + 3
+    first = HiddenText(f"{method} {target} HTTP/1.1\r\nHost: {host}\r\n")
+    text = HiddenText("".join((first, *map("%s: %s\r\n".__mod__, headers.items()), "\r\n")))
+    lines = len(headers) + 3
     if text.count("\n") != lines or text.count("\r") != lines or " " in target:
         raise ValueError(f"`headers` must hold no line end, `url` no line end or space, got one in {method} {host}")
     return HiddenBytes(text.encode("latin-1"))
