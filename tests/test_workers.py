@@ -24,7 +24,14 @@ class Sent:
         session = SimpleNamespace(shouldfail=False, shouldstop=False)
         ihook = SimpleNamespace(pytest_runtest_logreport=self._send)
         items: list[Any] = [
-            SimpleNamespace(nodeid=f"a.py::{n}", path="a.py", location=("a.py", 1, n), session=session, ihook=ihook)
+            SimpleNamespace(
+                nodeid=f"a.py::{n}",
+                path="a.py",
+                location=("a.py", 1, n),
+                session=session,
+                ihook=ihook,
+                fixturenames=[n],
+            )
             for n in outcomes
         ]
         self._outcomes = list(outcomes.values())
@@ -59,3 +66,10 @@ def test_every_test_is_reported_once_and_in_order(monkeypatch: pytest.MonkeyPatc
         Schedules(config).pytest_runtest_logreport(report)
         hear(report)
     assert seen == [(f"a.py::{name}", "failed" if name == "c" else "passed", 0.5) for name in "abcde"]
+
+
+def test_a_test_with_subtests_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends as passed; pytest makes it a failure when it reports it, if one of the subtests has failed."""
+    sent = Sent(monkeypatch)
+    sent.run(a="passed", subtests="passed", b="passed")
+    assert [report.nodeid for report in sent.reports] == ["a.py::subtests", "a.py::b"]

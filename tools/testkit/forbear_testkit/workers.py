@@ -130,6 +130,7 @@ class FewReports:
             and monotonic() - self._sent_at < _LONGEST_WAIT
             and all(report.passed for report in reports)
             and not (reports[-1].sections or reports[-1].user_properties or hasattr(reports[1], "wasxfail"))
+            and "subtests" not in getattr(item, "fixturenames", ())  # pytest itself looks later whether one has failed
             and not (item.session.shouldfail or item.session.shouldstop)
         )
 
