@@ -31,8 +31,8 @@ class TimeIsUp(Exception):
     """An error that no library knows."""
 
 
-READING = ("read", "readinto")
-"""The functions in which the libraries wait for a response."""
+READING = {("socket", "readinto"), ("httpcore._backends.sync", "read"), ("httpcore2._backends.sync", "read")}
+"""The modules and functions in which the libraries wait for a response. Others of such names may hide any error."""
 RAISED = (TimeoutError, OSError, ConnectionResetError, TimeIsUp)
 
 
@@ -44,8 +44,12 @@ def alarm(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
     def handle(*_: object) -> None:
         raise request.param("the time is up")
 
+    def is_reading() -> bool:
+        frame = sys._current_frames()[main]
+        return (frame.f_globals.get("__name__"), frame.f_code.co_name) in READING
+
     def interrupt() -> None:
-        while threading.get_ident() != main and sys._current_frames()[main].f_code.co_name not in READING:
+        while threading.get_ident() != main and not is_reading():
             pass
         signal.pthread_kill(main, signal.SIGUSR1)
 
