@@ -98,6 +98,9 @@ class Url:
 
     def __format__(self, _: str) -> str:
         """Return the address for messages: it can be pasted back, for it is quoted for the shell and no pattern."""
+        address = f"{SCHEME}{self.bucket}/{self.name}"
+        if self.generation is None and "#" not in address and _PLAIN.fullmatch(address):
+            return address  # as most are: of what is special in a pattern, only # is plain for a shell
         version = "" if self.generation is None else f"#{self.generation}"
         name = _SPECIAL.sub(r"[\g<0>]", self.name)
         return quote_for_shell(f"{SCHEME}{self.bucket}/{name}{version}")
