@@ -32,10 +32,11 @@ def _steps(text: str) -> int:
     total = len(text)
     if has_sign(text.lower()):
         signs = text.lower()
-        for words, pattern, replacement in shapes:
+        for words, shape, replacement in shapes:
             if any(word in signs for word in words):
+                pattern = re.compile(shape)
                 found, steps = spans(pattern, text)
-                assert found == [match.span() for match in pattern.finditer(text)], pattern.pattern
+                assert found == [match.span() for match in pattern.finditer(text)], shape
                 total += steps
                 text = pattern.sub(replacement, text)
     return total
