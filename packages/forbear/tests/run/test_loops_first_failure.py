@@ -51,7 +51,7 @@ except ConnectionError as error:
     "call", ["fetch()", "import asyncio; asyncio.run(forbear.retry(OSError)(afetch)())"], ids=["sync", "async"]
 )
 def test_where_they_cannot_be_loaded_the_users_error_is_raised(call: str) -> None:
-    """The call is not repeated, since nobody could judge that, and a note says so."""
+    """Nothing can judge the error then, so the call is not repeated. A note says so."""
     script = "async def afetch():\n    return fetch.__wrapped__()\n" + UNLOADABLE.format(call=call)
     assert printed_by(script).startswith("1 ['forbear: not retried, because its modules cannot be loaded: ")
 

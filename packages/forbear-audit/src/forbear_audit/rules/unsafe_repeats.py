@@ -47,7 +47,7 @@ def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.
 
 
 def _knows_duplicates(use: RetryUse) -> bool:
-    """Return whether code takes it for a success that the server has done this before: an error or a status says so."""
+    """Return whether code handles the answer "this was done before", an error or a status, as a success."""
     for handler in (node for node in walk_inside(use.code.region) if isinstance(node, ast.ExceptHandler)):
         tests = [(node.test, node.body) for node in handler.body if isinstance(node, ast.If)]
         for test, body in ((handler.type, handler.body), *tests):

@@ -148,13 +148,13 @@ def _check_delay(delay: object, backoff: "Backoff") -> float:
 
 
 def _explain_attempts(limits: Limits, attempts: int) -> str:
-    """Return that the limit of attempts was reached, which says so if nobody chose it."""
+    """Return the text for the limit of attempts; it says "default" if nobody chose the limit."""
     name = "limit" if limits.chosen[0] else "default limit"
     return f"{name} of {attempts} attempt{'' if attempts == 1 else 's'} reached"
 
 
 def _show_timeout(limits: Limits) -> str:
-    """Return the timeout in words, which say so if nobody chose it."""
+    """Return the timeout in words, with "default" if nobody chose it."""
     return f"{'timeout' if limits.chosen[1] else 'default timeout'} of {show(limits.timeout or 0)}"
 
 
