@@ -168,7 +168,7 @@ async def _insert(
     what, path, headers = f"upload {source.name}", condition.target.upload_path, {**_MULTIPART, **condition.key_headers}
     made: Object | None = None
     while made is None:
-        query = {"uploadType": "multipart", **condition.query}  # the names of all fields are longer than the others
+        query = {"uploadType": "multipart", **condition.query}  # no `fields`: the response is short enough
         try:
             response = await storage.call(what, "POST", path, query, headers=headers, body=body)
         except HttpError as error:
