@@ -24,9 +24,10 @@ _TABLES: tuple[str | Path, ...] = (
     *_WHOLE,
     *(_FUNCTIONS / f"test_{name}.py" for name in ("http", "clients", "data", "rpcs", "brokers", "mongo", "stdlib")),
 )
-_NEW = (  # by what old versions lack: cut-off bodies, a second try, an asyncio client, an answer to an unknown request
+_NEW = (  # by what old versions lack: cut-off bodies, json(), a second try, an asyncio client, an unknown request's answer
     f"{_READERS}/test_http.py::test_a_body_that_breaks[requests]",
     f"{_READERS}/test_http.py::test_a_body_that_breaks_after_a_redirect[requests]",
+    f"{_READERS}/test_http.py::test_a_body_that_is_no_json[urllib3]",
     f"{_FUNCTIONS}/test_http.py::test_a_hook_that_sends_a_message[requests-half",
     f"{_READERS}/test_http.py::test_aiohttp_has_tried_before[PUT-2]",
     f"{_FUNCTIONS}/test_mongo.py::test_async",
