@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         def replace_default_node(self, target_node: Any = None) -> None: ...
 
     class LibraryTransactions:
+        def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> Any: ...
         def transaction(self, func: Any, *watches: Any, **options: Any) -> Any: ...
 
 else:
@@ -134,7 +135,6 @@ class TransactionsBase(LibraryTransactions):
     """The method `transaction()` of all clients but Valkey's cluster clients; `_transact` runs it under a policy."""
 
     settings: RedisSettings
-    pipeline: Callable[..., Any]
     _transact: Callable[..., Any]
 
     def transaction(
