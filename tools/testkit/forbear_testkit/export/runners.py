@@ -274,7 +274,7 @@ def celery(policy: Policy, cloud: Cloud, calls: int, folder: Path) -> str:
         def read(name: str) -> None:
             opened(cloud, name, pool)
 
-        task: Any = app.task(**export.celery(policy).value)(read)
+        task: Any = app.task(shared=False, **export.celery(policy).value)(read)
         worker: Any = start_worker
         with worker(app, pool="threads", concurrency=20, perform_ping_check=False):
             for first in range(0, calls, 15):  # a retry waits behind all messages that came before it

@@ -194,9 +194,8 @@ def test_the_oldest_versions(oldest: str, tmp_path: Path) -> None:
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps")
     subprocess.run([*pip, "--target", str(tmp_path), oldest], timeout=600, check=True)
     library = oldest.partition("=")[0]
-    selected = f"({library}-asyncio or {library}-trio or {library}]) and not oldest"
+    selected = f"({library}- or {library}]) and not oldest"
     run = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, "-k", selected]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stdout
-    assert "12 passed" in done.stdout, done.stdout
+    assert done.returncode == 0, done.stdout  # it is 5 where no test is selected
