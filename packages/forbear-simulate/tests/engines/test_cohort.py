@@ -32,9 +32,9 @@ CASES: dict[str, tuple[Clients, Server, tuple[Window, ...]]] = {
     "clamped": (Clients(rate=200, policy=CLAMPED), Server(workers=90, time=0.1), (Window("refuse", 10, 25),)),
     "overload": (Clients(rate=400, policy=FIVE), replace(SERVER, queue=100), ()),
     "timeouts, done": (Clients(rate=250, attempt_timeout=1, policy=FIVE), SERVER, (Window("slow", 10, 5, factor=4),)),
-    "timeouts, dropped": (
-        Clients(rate=250, attempt_timeout=1, policy=FIVE),
-        replace(SERVER, abandoned="dropped"),
+    "timeouts, dropped": (  # a large fleet: in a small one, chance decides how fast it recovers
+        Clients(rate=4000, attempt_timeout=1, policy=FIVE),
+        replace(SERVER, workers=480, abandoned="dropped"),
         (Window("slow", 10, 10, factor=4),),
     ),
     "hold": (Clients(rate=200, policy=FIVE), SERVER, (Window("hold", 10, 5),)),

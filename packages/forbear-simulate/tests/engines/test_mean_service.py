@@ -34,16 +34,16 @@ def test_closed_clients_call_once_in_a_cycle(times: str, step: float, think: flo
 def test_slow_work_outlasts_its_window(case: tuple[str, str]) -> None:
     """Work that began in a slow window takes its time, and its workers are busy until then.
 
-    The engines are within a sixth of a second of each other, in which the service does 200 requests.
+    The engines are within a sixth of a second of each other, in which the service does 400 requests.
     """
     times, abandoned = case
-    clients = Clients(rate=1000, attempt_timeout=4, policy=ONCE)
-    server = Server(workers=500, time=0.4, times=times, abandoned=abandoned)
+    clients = Clients(rate=2000, attempt_timeout=4, policy=ONCE)
+    server = Server(workers=1000, time=0.4, times=times, abandoned=abandoned)
     scenario = Scenario(14, 0.1, clients, server, (Window("slow", 2, 4, factor=6),))
     exact, cohort = simulate_exact(scenario), simulate_cohort(scenario)
     for start in range(0, 14, 2):
         for count in ("successes", "timeouts", "wasted"):
-            expected = pytest.approx(exact.total(count, start, start + 2), abs=200)
+            expected = pytest.approx(exact.total(count, start, start + 2), abs=400)
             assert cohort.total(count, start, start + 2) == expected, (count, start)
 
 

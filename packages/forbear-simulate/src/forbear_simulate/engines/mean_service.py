@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Counts = NDArray[np.float64]
 
 NONE = 1e-9  # fewer calls than this are none
+_ROUNDS = 4  # after which a share and a wait that depend on each other change no more
 
 
 class MeanService:
@@ -39,6 +40,7 @@ class MeanService:
         lost = np.array([kind == "drop" for kind in self.kinds], dtype=np.float64)
         self._lost = lost if lost.any() else None  # the bins whose responses are lost
         self._replies = ReplyTimes(server, step)
+        self._rounds = _ROUNDS if server.abandoned == "dropped" else 1
         self._waiting = np.zeros((rows, bins))  # requests in the queue by the bin they were sent in
         self._answers = np.zeros((rows, bins))
         self._ages = np.zeros((rows, bins))  # the sum of the ages of the calls that get an answer
@@ -96,11 +98,9 @@ class MeanService:
             count = float(waiting.sum())
             if count > NONE:
                 first = t - self._head + 1 - room / free - self._part  # the wait of the first one, in bins
-                cost = float(self._replies.bins(self._eighths_left(first), factor).busy[0])
-                share = min(room / (count * cost), 1.0) if cost > 0 else 1.0
+                cost, share, waited = self._share_served(count, first, room, free, factor)
                 taken = count * share * cost
-                more = (taken / free - (1 - self._part) * share) / 2
-                self._begin(t, waiting * share, max(first + more, 0.0), ages[:, self._head])
+                self._begin(t, waiting * share, waited, ages[:, self._head])
                 waiting -= waiting * share
                 room -= taken
                 self.queued -= count * share
@@ -112,6 +112,21 @@ class MeanService:
             self._head += 1
             self._part = 0.0
         self.busy = float(self._busy[t]) + free - room
+
+    def _share_served(
+        self, count: float, first: float, room: float, free: float, factor: float
+    ) -> tuple[float, float, float]:
+        """Return the worker that a request takes on average, the share of `count` that begins, and its mean wait.
+
+        Each depends on the others: where abandoned work is dropped, who has waited longer keeps a worker for less time.
+        """
+        waited, cost, share = first, 0.0, 0.0
+        for number in range(self._rounds):
+            cost = float(self._replies.bins(self._eighths_left(waited), factor).busy[0])
+            share = min(room / (count * cost), 1.0) if cost > 0 else 1.0
+            mean = max(first + (count * share * cost / free - (1 - self._part) * share) / 2, 0.0)
+            waited = mean if number == 0 else (waited + mean) / 2
+        return cost, share, waited
 
     def refuse_excess(self, t: int, workers: float = 0.0) -> "Counts | None":
         """Take the requests of a bin that find the queue full out of it, and return them; None for none.
