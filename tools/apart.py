@@ -24,7 +24,7 @@ _TABLES: tuple[str | Path, ...] = (
     *_WHOLE,
     *(_FUNCTIONS / f"test_{name}.py" for name in ("http", "clients", "data", "rpcs", "brokers", "mongo", "stdlib")),
 )
-_NEW = (  # by what old versions lack: cut-off bodies, json(), a second try, an asyncio client, an unknown request's answer
+_NEW = (  # by what old versions lack: cut-off bodies, json(), a second try, asyncio, an answer to an unknown request
     f"{_READERS}/test_http.py::test_a_body_that_breaks[requests]",
     f"{_READERS}/test_http.py::test_a_body_that_breaks_after_a_redirect[requests]",
     f"{_READERS}/test_http.py::test_a_body_that_is_no_json[urllib3]",
