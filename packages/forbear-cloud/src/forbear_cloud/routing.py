@@ -2,8 +2,8 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from forbear_cloud import xml
@@ -28,8 +28,20 @@ from forbear_cloud.xml.document import xml_error
 _log = logging.getLogger(__name__)
 _VERSIONS = ("/v1/", "/v2/", "/v3/")
 """The starts of the paths of all APIs but Cloud Storage; no bucket has so short a name."""
-_Shape: TypeAlias = tuple[str | None, ...]
-"""The first segments of a path, or all of them, with None in the place of each variable."""
+
+
+@dataclass(slots=True)
+class _Node:
+    """A place in a path: the places after its next segment, None for a variable, and the routes that end here.
+
+    `methods` has these by verb ("" for none) and HTTP method: operation id, handler and the names of the variables.
+    """
+
+    next: dict[str | None, "_Node"] = field(default_factory=dict[str | None, "_Node"])
+    methods: dict[str, dict[str, tuple[str, Handler, list[str]]]] = field(default_factory=dict)
+
+
+_NOWHERE = _Node()
 
 
 class Router:
@@ -42,15 +54,15 @@ class Router:
 
     def __init__(self, routes: Routes) -> None:
         self._verbs = {template.partition(":")[2] for _, _, template, _ in routes} - {""}
-        self._shapes = set[_Shape]()
-        self._methods: dict[tuple[_Shape, str], dict[str, tuple[str, Handler, list[str]]]] = {}
+        self._start = _Node()
         for operation, method, template, handler in routes:
             path, _, verb = template.partition(":")
             segments = path.strip("/").split("/")
             names = [segment[1:-1] for segment in segments if segment.startswith("{")]
-            shape = tuple(None if segment.startswith("{") else segment for segment in segments)
-            self._shapes.update(shape[:end] for end in range(1, len(shape) + 1))
-            self._methods.setdefault((shape, verb), {})[method] = (operation, handler, names)
+            node = self._start
+            for segment in segments:
+                node = node.next.setdefault(None if segment.startswith("{") else segment, _Node())
+            node.methods.setdefault(verb, {})[method] = (operation, handler, names)
 
     def find(self, method: str, path: str) -> tuple[str, Handler, dict[str, str]]:
         """Return the operation id, its handler and the decoded variables by name; HEAD counts as GET.
@@ -60,16 +72,14 @@ class Router:
         """
         start, _, verb = path.rpartition(":")
         path, verb = (start, verb) if verb in self._verbs else (path, "")
-        shape, values = _Shape(), list[str]()
+        node, values = self._start, list[str]()
         for segment in path.removeprefix("/").removesuffix("/").split("/"):
-            if (*shape, segment) in self._shapes:
-                shape = (*shape, segment)
+            if segment in node.next:
+                node = node.next[segment]
             else:
-                shape = (*shape, None)
+                node = node.next.get(None, _NOWHERE)
                 values.append(segment)
-            if shape not in self._shapes:
-                break
-        methods = self._methods.get((shape, verb))
+        methods = node.methods.get(verb)
         if not methods or "" in values:
             raise ApiError(404, "Not Found: no operation of the API has this path.")
         method = "GET" if method == "HEAD" else method
@@ -82,8 +92,7 @@ class Router:
         return operation, handler, dict(zip(names, decoded, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """The operation id of a request (None if there is none), and the handler that serves or refuses it.
 
     `names` are the decoded variables of the path, and `error_form` writes an ApiError as the request's API does.
@@ -179,7 +188,10 @@ def respond_to_errors(act: Callable[[], HttpResponse], error_form: ErrorForm) ->
 
 
 def _refuse(response: HttpResponse, error_form: ErrorForm) -> Route:
-    return Route(None, {}, lambda _: response, error_form)
+    def handle(_: ApiCall) -> HttpResponse:
+        return response
+
+    return Route(None, {}, handle, error_form)
 
 
 _STORAGE = Router((

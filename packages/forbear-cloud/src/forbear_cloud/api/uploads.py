@@ -1,6 +1,7 @@
 """Upload an object (objects.insert) as media, as multipart or in a resumable session."""
 
 from email.message import Message
+from functools import lru_cache
 from urllib.parse import quote, urlencode
 
 from forbear_cloud.api.objects import object_response
@@ -127,6 +128,7 @@ def _read_multipart(request: HttpRequest) -> tuple[JsonObject, str | None, slice
     return read_multipart(request.headers.get("content-type", ""), request.body)
 
 
+@lru_cache(64)  # a client that sends many files uses the same boundary for all
 def multipart_delimiter(content_type: str, expected: str) -> bytes | None:
     """Return "--" and the boundary in `content_type`, which separate the parts of a body.
 

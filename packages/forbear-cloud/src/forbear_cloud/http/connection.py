@@ -8,7 +8,7 @@ from typing import Protocol
 
 from forbear_cloud.http.hosts import Hosts
 from forbear_cloud.http.incoming import Incoming
-from forbear_cloud.http.memory import MemoryLimit
+from forbear_cloud.http.memory import MemoryLimit, Transit
 from forbear_cloud.http.messages import ApiError, HttpRequest, HttpResponse, storage_error
 from forbear_cloud.http.outgoing import Delivery, ResponseEnd, frame
 from forbear_cloud.http.stream import SocketStream, pause
@@ -83,14 +83,14 @@ class ServerConnection:
     async def _serve_one(self) -> bool:
         """Serve one request; return whether the connection can serve another. An ApiError is the last response."""
         try:
-            with self._memory.transit() as transit:
+            with Transit(self._memory) as transit:
                 request = await self._incoming.next(transit)
                 if request is None:
                     return False
                 self.stream.allow(None)
                 delivery = await self._app.answer(request)
                 transit.stored = request.method not in _READS
-            with self._memory.transit() as transit:
+            with Transit(self._memory) as transit:
                 if delivery.response is not None and isinstance(delivery.response.body, bytes):
                     transit.add(len(delivery.response.body))
                 return await self._deliver(delivery)

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from collections import defaultdict
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -165,15 +164,16 @@ def _headers(head: h11.Request) -> dict[str, str]:
 
     Raises ApiError 431 if they are more than 200, or with the target more than 64 KiB.
     """
-    headers: dict[str, list[str]] = defaultdict(list)
-    count, size = 0, len(head.target)
-    for name, value in head.headers:
-        headers[_text(name)].append(_text(value))
-        count, size = count + 1, size + len(name) + len(value)
-    if count > _MOST_HEADERS or size > _LONGEST_HEAD:
+    items = head.headers.raw_items()  # iterating over h11's own sequence takes three times as long
+    size = len(head.target) + sum(len(name) + len(value) for name, value in items)
+    if len(items) > _MOST_HEADERS or size > _LONGEST_HEAD:
         text = f"The request has more than {_MOST_HEADERS} headers, or {_LONGEST_HEAD} bytes of them."
         raise ApiError(431, text, "badRequest")
-    return {name: values[0] if len(values) == 1 else ", ".join(values) for name, values in headers.items()}
+    headers: dict[str, str] = {}
+    for raw, value in items:
+        name, text = _text(raw.lower()), _text(value)
+        headers[name] = f"{headers[name]}, {text}" if name in headers else text
+    return headers
 
 
 def _text(value: bytes) -> str:

@@ -1,10 +1,9 @@
 """Count the memory that the cloud uses, and refuse what would exceed its limit."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
-from typing import cast
+from typing import Self, cast
 
 from forbear_cloud.http.content import Content, Growing
 from forbear_cloud.http.messages import ApiError
@@ -27,24 +26,6 @@ class MemoryLimit:
         self.in_transit = 0
         self._changed = True
 
-    @contextmanager
-    def transit(self) -> Generator["Transit"]:
-        """Return a context that gives a Transit, which counts the bytes of one request or response in the block.
-
-        They are counted from its `add` until the end of the block. If it is `stored` by then, they stay counted, and
-        4096 more.
-        """
-        transit = Transit(self)
-        try:
-            yield transit
-        finally:
-            self.in_transit -= transit.size
-            if transit.stored:
-                self._used += _PER_REQUEST
-                self._changed = True
-            else:
-                self._used -= transit.size
-
     def claim(self, size: int) -> None:
         """Count `size` more bytes as used; ApiError 413, and nothing counted, if they exceed the limit."""
         if self._used + size > self.limit and self._changed:
@@ -58,6 +39,18 @@ class MemoryLimit:
             )
         self._used += size
 
+    def release(self, size: int, *, stored: bool) -> None:
+        """Count `size` bytes no longer as in transit.
+
+        Those that may be `stored` stay counted as used, and 4096 more.
+        """
+        self.in_transit -= size
+        if stored:
+            self._used += _PER_REQUEST
+            self._changed = True
+        else:
+            self._used -= size
+
     def changed(self) -> None:
         """Record that the stored data may have changed: its size is computed anew when the limit is next reached."""
         self._changed = True
@@ -65,9 +58,9 @@ class MemoryLimit:
 
 @dataclass(slots=True)
 class Transit:
-    """The bytes of one request or response in progress, counted against `limit`.
+    """The bytes of one request or response, counted against `limit` from `add` until the end of a `with` block.
 
-    Set `stored` if they may stay in memory after the response.
+    If they are `stored` by then, because they may stay in memory, they stay counted, and 4096 more.
     """
 
     limit: MemoryLimit
@@ -79,6 +72,12 @@ class Transit:
         self.limit.claim(size)
         self.limit.in_transit += size
         self.size += size
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.limit.release(self.size, stored=self.stored)
 
 
 _FLAT = 64

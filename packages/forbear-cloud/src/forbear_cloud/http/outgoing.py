@@ -2,9 +2,9 @@
 
 import enum
 import re
-from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache
+from typing import NamedTuple
 
 from forbear_cloud.http.content import NOTHING, Content, content_of
 from forbear_cloud.http.messages import Headers, HttpResponse
@@ -19,8 +19,7 @@ class ResponseEnd(enum.Enum):
     STALL = "send nothing until the client leaves or the limit is reached"
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(NamedTuple):
     """A response and how to send it.
 
     `response` None sends not one byte. `cut` is how many bytes of the body to send (None: all), and `ending` is the

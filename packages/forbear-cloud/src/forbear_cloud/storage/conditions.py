@@ -1,8 +1,7 @@
 """Preconditions: check the generation, metageneration and entity tag that a request demands of a resource."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from forbear_cloud.http.messages import ApiError, condition_not_met
 from forbear_cloud.storage.fields import query_integer
@@ -24,8 +23,7 @@ class Tagged(Versioned, Protocol):
     def etag(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(NamedTuple):
     """The four numeric preconditions of a request; None means absent.
 
     0 is a value: `generation_match=0` demands that no live object exists.

@@ -16,7 +16,7 @@ _Item = TypeVar("_Item")
 @lru_cache(1024)
 def moment(seconds: float) -> str:
     """Return seconds since the epoch as RFC 3339 text in UTC with milliseconds, such as 2026-01-31T12:00:00.000Z."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def present(fields: JsonObject) -> JsonObject:
@@ -86,8 +86,10 @@ def _soft_delete_times(thing: Bucket | StoredObject) -> JsonObject:
 
     They say when it was deleted, and until when it can be restored.
     """
-    names = ("softDeleteTime", "hardDeleteTime")
-    return dict(zip(names, map(moment, thing.soft_deleted or ()), strict=False))
+    if thing.soft_deleted is None:
+        return {}
+    deleted, gone = map(moment, thing.soft_deleted)
+    return {"softDeleteTime": deleted, "hardDeleteTime": gone}
 
 
 def folder_resource(kind: str, bucket: str, folder: Folder, base: str) -> JsonObject:

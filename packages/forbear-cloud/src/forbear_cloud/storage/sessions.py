@@ -1,6 +1,7 @@
 """Unfinished work: resumable upload sessions, multipart uploads and rewrites, as data without HTTP."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from forbear_cloud.http.content import Content, Growing
 from forbear_cloud.http.messages import ApiError, JsonObject, invalid
@@ -11,8 +12,7 @@ CHUNK = 262_144
 """The size in bytes of which every chunk but the last must be a multiple: 256 KiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class TargetObject:
+class TargetObject(NamedTuple):
     """The description of an object that an upload is to create: everything but its bytes.
 
     `fields` may contain the hashes that the client states, and `acl` is None for the bucket's default.
