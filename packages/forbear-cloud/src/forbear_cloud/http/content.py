@@ -28,7 +28,7 @@ class Content:
 
     def __init__(self, pieces: Iterable[Piece] = (), crc32c: str | None = None, md5: str | None = None) -> None:
         self.pieces = tuple(pieces)
-        self._ends = list(accumulate(map(len, self.pieces)))
+        self._ends = [*accumulate(map(len, self.pieces))]
         self._crc32c = crc32c
         self._md5 = md5
 

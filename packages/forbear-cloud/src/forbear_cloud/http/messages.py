@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote_plus
 
 from forbear_cloud.http.content import NOTHING, Content
 
@@ -71,7 +71,8 @@ def read_request(method: str, target: str, headers: Mapping[str, str], content: 
     if method == "POST" and headers.get("x-http-method-override"):
         method = headers["x-http-method-override"].strip().upper()
     # Reversed, so that the first value of a repeated parameter wins, as in the real service.
-    query = dict(reversed(parse_qsl(query_text, keep_blank_values=True)))
+    pairs = [part.partition("=") for part in reversed(query_text.split("&")) if part]
+    query = {unquote_plus(name): unquote_plus(value) for name, _, value in pairs}
     return HttpRequest(method, path, query, headers, content, headers.get("host") or host, query_text)
 
 

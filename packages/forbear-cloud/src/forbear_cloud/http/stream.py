@@ -206,11 +206,12 @@ class SocketStream(asyncio.BufferedProtocol):
 
         Returns early without an error if some bytes, but not enough, came in that time.
         """
-        came, limits = self._came, [] if self._deadline is None else [self._deadline]
+        came, limit = self._came, self._deadline
         if self._silence is not None:
-            limits.append(self._loop.time() + self._silence)
+            silent = self._loop.time() + self._silence
+            limit = silent if limit is None else min(limit, silent)
         try:
-            await self._wait_before(min(limits, default=None), reader)
+            await self._wait_before(limit, reader)
         except TimeoutError:
             if self._came == came or (self._deadline is not None and self._loop.time() >= self._deadline):
                 raise

@@ -1,6 +1,7 @@
 """The XML API of Cloud Storage: its handlers by operation, and the operation that a request means."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from forbear_cloud.api.resumable import cancel, is_status_query
 from forbear_cloud.call import Handlers
@@ -46,7 +47,7 @@ _SUBRESOURCES = (
 
 def is_in_host(request: HttpRequest) -> bool:
     """Return whether the host is BUCKET.storage.googleapis.com or BUCKET.localhost, as in the XML API only."""
-    return _host_bucket(request) is not None
+    return _host_bucket(request.host) is not None
 
 
 def is_in_path(request: HttpRequest) -> bool:
@@ -59,7 +60,7 @@ def operation_of(request: HttpRequest) -> tuple[str, dict[str, str]]:
 
     The cloud may not serve this operation. Names are decoded, and "" if the request has none.
     """
-    bucket, path = _host_bucket(request), request.path.removeprefix("/")
+    bucket, path = _host_bucket(request.host), request.path.removeprefix("/")
     if bucket is None:
         bucket, _, path = path.partition("/")
     level = "object" if path else "bucket" if bucket else "service"
@@ -91,7 +92,8 @@ def _kind(request: HttpRequest, names: Mapping[str, str]) -> str:
     return "metadata" if replaces and copied == (names["bucket"], names["object"]) else "copy"
 
 
-def _host_bucket(request: HttpRequest) -> str | None:
-    """Return the bucket that the host of a request names, in lower case; None if it names none."""
-    host = request.host.lower().partition(":")[0]
+@lru_cache(256)
+def _host_bucket(host: str) -> str | None:
+    """Return the bucket that a Host header names, in lower case; None if it names none."""
+    host = host.lower().partition(":")[0]
     return next((host.removesuffix(end) for end in _HOSTS if host.endswith(end)), None)
