@@ -1,8 +1,7 @@
 """The argument of every handler: a request, what its path names, and the state."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from forbear_cloud.http.messages import (
     NO_CONTENT,
@@ -19,8 +18,7 @@ from forbear_cloud.storage.model import Bucket, StoredObject
 from forbear_cloud.storage.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class ApiCall:
+class ApiCall(NamedTuple):
     """One call of an API: a request, with the state and the operation that its handler needs.
 
     `names` are the decoded variables of the path, such as "bucket". `number` is the request's number in the log.

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -140,7 +140,7 @@ def _batch(call: ApiCall) -> HttpResponse:
         if route.operation is None or route.error_form is not storage_error or _moves_bytes(request, route.operation):
             error = ApiError(400, "A part of a batch is one request of the JSON API, without bytes of objects.")
             return route.handler(call) if route.operation is None else storage_error(error)
-        inner = replace(call, request=request, operation=route.operation, names=route.names)
+        inner = call._replace(request=request, operation=route.operation, names=route.names)
         return respond_to_errors(lambda: route.handler(inner), route.error_form)
 
     return perform_batch(call.request, perform)

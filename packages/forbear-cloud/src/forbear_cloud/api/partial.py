@@ -4,7 +4,6 @@ import json
 import re
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TypeAlias, cast
 
 from forbear_cloud.http.content import Content
@@ -41,7 +40,7 @@ def select(response: HttpResponse, selection: Selection) -> HttpResponse:
     if response.status != 200 or isinstance(response.body, Content) or not kind.startswith("application/json"):
         return response
     value = cast("Json", json.loads(response.body))
-    return replace(response, body=json_response(_select(value, selection)).body)
+    return response._replace(body=json_response(_select(value, selection)).body)
 
 
 def _selection(tokens: deque[str], text: str, depth: int) -> Selection:

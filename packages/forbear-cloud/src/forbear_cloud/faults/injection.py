@@ -1,7 +1,6 @@
 """Inject a fault into a request: perform its action, and return the response that results."""
 
 from contextlib import suppress
-from dataclasses import replace
 
 from forbear_cloud.api import resumable
 from forbear_cloud.api.uploads import media_start, object_name
@@ -53,7 +52,7 @@ def inject(fault: Fault, call: ApiCall, handle: Handler) -> Delivery:
             return Delivery(resumable.rewind(call, to) or handle(call))
         case actions.CorruptUpload(at):
             content = _flip(call.request.content, media_start(call.request) + at)
-            return Delivery(handle(replace(call, request=replace(call.request, content=content))))
+            return Delivery(handle(call._replace(request=call.request._replace(content=content))))
         case actions.IgnoreRange():
             return Delivery(handle(_with_range(call, None)))
         case actions.OtherRange(first, last):
@@ -69,7 +68,7 @@ def inject(fault: Fault, call: ApiCall, handle: Handler) -> Delivery:
             return Delivery(response)
         case actions.Corrupt(at):
             response = handle(call)
-            return Delivery(replace(response, body=_flip(content_of(response.body), at)))
+            return Delivery(response._replace(body=_flip(content_of(response.body), at)))
         case actions.Lag(reads):
             return Delivery(_hide(call, handle, reads))
         case actions.LongRunning(polls, error):
@@ -118,7 +117,7 @@ def _with_range(call: ApiCall, value: str | None) -> ApiCall:
     headers = {name: text for name, text in call.request.headers.items() if name != "range"}
     if value is not None:
         headers["range"] = value
-    return replace(call, request=replace(call.request, headers=headers))
+    return call._replace(request=call.request._replace(headers=headers))
 
 
 def _change_object(call: ApiCall, action: actions.ReplaceObject | actions.DeleteObject) -> None:

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, unquote_plus
 
 from forbear_cloud.http.content import NOTHING, Content
@@ -13,8 +13,10 @@ JsonObject: TypeAlias = "dict[str, Json]"
 Headers: TypeAlias = "tuple[tuple[str, str], ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+class HttpRequest(NamedTuple):
     """A request as the client sent it, except that a header may have replaced its method (see `read_request`).
 
     `path` is still percent-encoded, and header names are in lower case. `query` has the first value of each parameter,
@@ -24,8 +26,8 @@ class HttpRequest:
 
     method: str
     path: str
-    query: Mapping[str, str] = field(default_factory=dict[str, str])
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    query: Mapping[str, str] = _NONE
+    headers: Mapping[str, str] = _NONE
     content: Content = NOTHING
     host: str = "127.0.0.1"
     query_text: str = ""
@@ -45,8 +47,7 @@ class HttpRequest:
         return [value for key, value in parse_qsl(self.query_text, keep_blank_values=True) if key == name]
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(NamedTuple):
     """A response without the headers that are added when it is sent (Content-Length, Date and others).
 
     With `measured=False` the body is sent as one chunk, and no header states its length. A client that does not

@@ -1,7 +1,5 @@
 """Objects of the XML API: read, write, delete, copy and compose them, and upload them in resumable sessions."""
 
-from dataclasses import replace
-
 from forbear_cloud.api import resumable
 from forbear_cloud.api.downloads import media
 from forbear_cloud.call import ApiCall
@@ -29,7 +27,7 @@ def get(call: ApiCall) -> HttpResponse:
     headers.check_read(call.request.headers, item)
     response = media(item, call.request, etag_of(item))
     tagged = tuple((name, quote_etag(value) if name == "ETag" else value) for name, value in response.headers)
-    return replace(response, headers=(*tagged, *headers.custom_metadata(item)))
+    return response._replace(headers=(*tagged, *headers.custom_metadata(item)))
 
 
 def put(call: ApiCall) -> HttpResponse:
