@@ -77,21 +77,29 @@ def list_errors(error: BaseException, handled: BaseException | None, most: int) 
     the arguments. No attribute is looked up by the class, so no code of the user runs.
     """
     found: dict[int, BaseException] = {}
-    waiting: list[Any] = [error]
-    while waiting and len(found) < most:
+    waiting: list[Any] = []  # the likeliest comes last
+    link: Any = error
+    while True:
+        if id(link) not in found and issubclass(type(link), BaseException) and (link is not handled or not found):
+            found[id(link)] = link
+            if len(found) == most:
+                break
+            context, cause, kept = context_of(link), cause_of(link), attributes_of(link)
+            for each in arguments_of(link)[:MOST]:
+                if type(each) is not str and each is not context:
+                    waiting.append(each)  # noqa: PERF401 - most errors hold none, and need no list
+            if kept and not _WRAPPED.isdisjoint(kept):
+                waiting += [kept[name] for name in _IN_ORDER if name in kept]
+            if issubclass(type(link), BaseExceptionGroup):  # isinstance would look up `__class__`
+                waiting += members_of(link)[:MOST]
+            if cause is None:
+                cause = context
+            elif context is not None and context is not cause:
+                waiting.append(context)
+            if cause is not None:
+                link = cause
+                continue
+        if not waiting:
+            break
         link = waiting.pop()
-        if id(link) in found or not issubclass(type(link), BaseException) or (link is handled and found):
-            continue
-        found[id(link)] = link
-        arguments, kept, context, cause = arguments_of(link), attributes_of(link), context_of(link), cause_of(link)
-        if len(arguments) > 1 or (arguments and type(arguments[0]) is not str):
-            waiting += arguments[:MOST]  # the likeliest comes last
-        if kept and not _WRAPPED.isdisjoint(kept):
-            waiting += [kept[name] for name in _IN_ORDER if name in kept]
-        if issubclass(type(link), BaseExceptionGroup):  # isinstance would look up `__class__`
-            waiting += members_of(link)[:MOST]
-        if context is not None and context is not cause:
-            waiting.append(context)
-        if cause is not None:
-            waiting.append(cause)
     return tuple(found.values())

@@ -3,7 +3,7 @@
 import sys
 
 from forbear.core.report import report_on
-from forbear.evidence.sent import Sent
+from forbear.evidence.sent import Sent, top_of
 from forbear.http.request import Request
 
 TYPE_CHECKING = False
@@ -46,31 +46,24 @@ class Look:
         self._opened: dict[FrameType, dict[str, Any]] = {}
         self._senders: set[tuple[int | None, int]] = set()
 
-    def knows(
-        self,
-        key: int,
-        *,
-        hop: bool = False,
-        unsent: bool | None = None,
-        status: int | None = None,
-        enter: bool = False,
-    ) -> bool:
-        """Return whether a request was read already; then note what this error says more, and `enter` it if that is so.
+    def knows(self, key: int, hop: bool = False, unsent: bool | None = None, status: int | None = None) -> bool:
+        """Return whether a request was read already; then note what this error says more, and enter it if it is no hop.
 
         The first error that says whether it was sent decides.
         """
         known = self.sent.get(key)
         if known is None:
             return False
-        known.hop = known.hop or hop
+        if hop:
+            known.hop = True
+        else:
+            self.current = key
         if known.unsent is None:
             known.unsent = unsent
         if known.status is None:
             known.status = status
         if known.service is None:
             known.service = self.service
-        if enter:
-            self.current = key
         return known.unread is None
 
     def add(self, key: int, sent: Sent, *, enter: bool = True) -> None:
@@ -86,7 +79,7 @@ class Look:
         known = self.sent.get(key)
         if known is None:
             self.sent[key] = sent
-        elif not self.knows(key, hop=sent.hop, unsent=sent.unsent, status=sent.status) and sent.unread is None:
+        elif not self.knows(key, sent.hop, sent.unsent, sent.status) and sent.unread is None:
             sent.unsent, sent.status, sent.hop = known.unsent, known.status, known.hop
             self.sent[key] = sent
         if enter:
@@ -106,8 +99,9 @@ class Look:
             self.sent[self.current].unsent = False
         self._senders.add(sender)
 
-    def names(self, frame: "FrameType") -> "dict[str, Any]":
-        """Return the local variables of a function's frame."""
+    def names(self, trace: "TracebackType") -> "dict[str, Any]":
+        """Return the local variables of a function's frame; they cost more than all else about it."""
+        frame = trace.tb_frame
         names = self._opened.get(frame)
         if names is None:
             names = self._opened[frame] = frame.f_locals if frame.f_code.co_flags & IS_FUNCTION else {}
@@ -116,7 +110,7 @@ class Look:
     @property
     def names_above(self) -> "dict[str, Any]":
         """The local variables of the frame that called the one that is read, {} without one."""
-        return {} if self.above is None else self.names(self.above.tb_frame)
+        return {} if self.above is None else self.names(self.above)
 
     def is_called_by(self, client: str) -> bool:
         """Return whether a function of `client` called the one that is read."""
@@ -152,7 +146,7 @@ class Look:
 
 def client_of(frame: "FrameType") -> str:
     """Return the top package of the module of a frame."""
-    return str(frame.f_globals.get("__name__")).partition(".")[0]
+    return top_of(str(frame.f_globals.get("__name__")))
 
 
 def find_below(trace: "TracebackType", functions: tuple[str, ...], *modules: str) -> str:

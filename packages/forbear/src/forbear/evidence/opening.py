@@ -15,7 +15,7 @@ _OPENING = frozenset({"_get_conn", "_prepare_proxy", "_validate_conn"})
 _SENDING = frozenset({"request", "request_chunked"})
 """The methods of urllib3's connection that send a request; http.client may open the connection within them."""
 
-POOLS, _CONNECTIONS, RESPONSES, MANAGERS = (
+POOLS, CONNECTIONS, RESPONSES, MANAGERS = (
     tuple(
         f"{package}{name}" for package in ("urllib3.", "urllib3._async.", "urllib3_future.", "urllib3_future._async.")
     )
@@ -23,9 +23,9 @@ POOLS, _CONNECTIONS, RESPONSES, MANAGERS = (
 )
 """The modules of urllib3. urllib3-future, which niquests needs, takes its place, or stands beside it."""
 
-_PHASES = {**dict.fromkeys(_OPENING, POOLS), **dict.fromkeys((*_SENDING, "getresponse"), _CONNECTIONS)}
+_PHASES = {**dict.fromkeys(_OPENING, POOLS), **dict.fromkeys((*_SENDING, "getresponse"), CONNECTIONS)}
 
-_SENDERS = frozenset({*_CONNECTIONS, "http.client", "botocore.awsrequest"})
+_SENDERS = frozenset({*CONNECTIONS, "http.client", "botocore.awsrequest"})
 """The modules of connections; botocore's overrides methods of http.client's."""
 
 

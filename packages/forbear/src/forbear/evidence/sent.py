@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MOST_BODY = 64 * 1024
 """The bytes of a body that are read; a longer one counts as not known."""
 MOST_HEADERS = 200
-_LONGEST_URL = 8192
+LONGEST_URL = 8192
 UNEXECUTED = frozenset({307, 308})
 """Redirects that ask for the same request elsewhere: it was not executed here (RFC 9110, 15.4.8 and 15.4.9)."""
 
@@ -49,7 +49,6 @@ class Sent:
         protocol: str,
         method: str,
         subject: "Any" = None,
-        *,
         unread: str | None = None,
         unsent: bool | None = None,
         hop: bool = False,
@@ -165,18 +164,19 @@ def dict_of(thing: object) -> "dict[str, Any]":
 
 def package(thing: object) -> str:
     """Return the top package of the class of `thing`, "httpx" for an httpx.Request; that of a known base is first."""
-    own_name = _top_of(str(type(thing).__module__))
+    own_name = top_of(str(type(thing).__module__))
     if own_name == "builtins" or own_name in _LIBRARIES:  # most errors, whose bases are builtins, too
         return own_name
     for kind in type(thing).__mro__:
-        name = _top_of(str(kind.__module__))
+        name = top_of(str(kind.__module__))
         if name in _LIBRARIES:
             return name
     return own_name
 
 
 @lru_cache(maxsize=512)
-def _top_of(module: str) -> str:
+def top_of(module: str) -> str:
+    """Return the top package of a module by its name."""
     return module.partition(".")[0]
 
 
@@ -190,7 +190,7 @@ def request_of(
     method: object, url: object, headers: "dict[str, str] | None" = None, body: bytes | None = b""
 ) -> Request | None:
     """Return the request with this method and URL, None if one of them is no text."""
-    if type(url) is not str or len(url) > _LONGEST_URL:
+    if type(method) is not str or type(url) is not str or len(url) > LONGEST_URL:
         return None
     scheme, mark, rest = url.partition("://")
     if not mark:
@@ -199,16 +199,7 @@ def request_of(
     host, _, path = before.partition("/")
     if "@" in host:
         host = host.rpartition("@")[2]
-    return request_to(method, scheme.lower(), host, f"/{path}{question}{query}", headers, body)
-
-
-def request_to(
-    method: object, scheme: str, host: str, target: str, headers: "dict[str, str] | None", body: bytes | None
-) -> Request | None:
-    """Return the request to a target on a host, None if the method is no text or the target is too long."""
-    if type(method) is not str or len(target) > _LONGEST_URL:
-        return None
-    return Request(method, host, target, headers, body, scheme)
+    return Request(method, host, f"/{path}{question}{query}", headers, body, scheme.lower())
 
 
 def headers_of(headers: object) -> "dict[str, str]":

@@ -1,7 +1,7 @@
 """The tables of readers: by the function and the module of a frame, and by the attribute of an error.
 
 A reader is named "module:what": it is the function `read_what` of a module in `readers`. That of a frame takes
-the look, the traceback entry and the variables; that of an attribute the look, the error and the value.
+the look and the traceback entry; that of an attribute the look, the error and the value.
 """
 
 from functools import cache
@@ -41,6 +41,23 @@ _SDK_MODULES = (
     "anthropic.resources.beta.messages.messages",
 )
 
+_COLLECTION_METHODS = (
+    "find_one", "count_documents", "estimated_document_count", "distinct", "list_indexes", "index_information",
+    "insert_one", "insert_many", "update_one", "update_many", "replace_one", "delete_one", "delete_many", "bulk_write",
+    "find_one_and_update", "find_one_and_replace", "find_one_and_delete", "drop", "rename", "create_index",
+    "create_indexes", "drop_index", "drop_indexes", "aggregate",
+)  # fmt: skip
+_CONSUMER_METHODS = (
+    "poll", "__next__", "commit", "committed", "position", "topics", "partitions_for_topic", "beginning_offsets",
+    "end_offsets", "offsets_for_times",
+)  # fmt: skip
+_CHANNEL_METHODS = (
+    "_create_connection", "basic_ack", "basic_cancel", "basic_consume", "basic_get", "basic_nack", "basic_publish",
+    "basic_qos", "basic_recover", "basic_reject", "channel", "close", "confirm_delivery", "consume", "exchange_bind",
+    "exchange_declare", "exchange_delete", "exchange_unbind", "process_data_events", "queue_bind", "queue_declare",
+    "queue_delete", "queue_purge", "queue_unbind", "start_consuming", "tx_commit", "tx_rollback", "tx_select",
+)  # fmt: skip
+
 _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     "httpx:request": {("_send_single_request",): _HTTPX},
     "httpx:redirects": {("_send_handling_redirects",): _HTTPX},
@@ -75,34 +92,7 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
         ("commit", "_commit_gen"): (*_PSYCOPG_CONNECTIONS, "pymysql.connections"),
     },
     "databases:statement": {("execute", "executemany"): (*_PSYCOPG, *_PSYCOPG_CONNECTIONS, "pymysql.cursors")},
-    "databases:method": {
-        (
-            "find_one",
-            "count_documents",
-            "estimated_document_count",
-            "distinct",
-            "list_indexes",
-            "index_information",
-            "insert_one",
-            "insert_many",
-            "update_one",
-            "update_many",
-            "replace_one",
-            "delete_one",
-            "delete_many",
-            "bulk_write",
-            "find_one_and_update",
-            "find_one_and_replace",
-            "find_one_and_delete",
-            "drop",
-            "rename",
-            "create_index",
-            "create_indexes",
-            "drop_index",
-            "drop_indexes",
-            "aggregate",
-        ): _COLLECTIONS,
-    },
+    "databases:method": {_COLLECTION_METHODS: _COLLECTIONS},
     "databases:cursor": {("next", "__next__", "_refresh"): _CURSORS},
     "databases:mongo_commit": {("commit_transaction",): tuple(f"{package}client_session" for package in _MONGO)},
     "databases:mongo_command": {
@@ -116,52 +106,8 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
         ("send", "flush", "send_offsets_to_transaction"): ("kafka.producer.kafka",),
     },
     "messages:transaction": {("commit_transaction", "abort_transaction"): ("kafka.producer.kafka",)},
-    "messages:consumer": {
-        (
-            "poll",
-            "__next__",
-            "commit",
-            "committed",
-            "position",
-            "topics",
-            "partitions_for_topic",
-            "beginning_offsets",
-            "end_offsets",
-            "offsets_for_times",
-        ): ("kafka.consumer.group",),
-    },
-    "messages:channel": {
-        (
-            "_create_connection",
-            "basic_ack",
-            "basic_cancel",
-            "basic_consume",
-            "basic_get",
-            "basic_nack",
-            "basic_publish",
-            "basic_qos",
-            "basic_recover",
-            "basic_reject",
-            "channel",
-            "close",
-            "confirm_delivery",
-            "consume",
-            "exchange_bind",
-            "exchange_declare",
-            "exchange_delete",
-            "exchange_unbind",
-            "process_data_events",
-            "queue_bind",
-            "queue_declare",
-            "queue_delete",
-            "queue_purge",
-            "queue_unbind",
-            "start_consuming",
-            "tx_commit",
-            "tx_rollback",
-            "tx_select",
-        ): ("pika.adapters.blocking_connection",),
-    },
+    "messages:consumer": {_CONSUMER_METHODS: ("kafka.consumer.group",)},
+    "messages:channel": {_CHANNEL_METHODS: ("pika.adapters.blocking_connection",)},
     "sdk:operation": {
         ("create", "parse", "generate", "edit", "create_variation", "count_tokens"): _SDK_MODULES,
     },

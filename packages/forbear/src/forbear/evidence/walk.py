@@ -76,7 +76,9 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
         kept = attributes_of(each)
         if kept and not _ATTRIBUTES.isdisjoint(kept):
             _read_attributes(each, kept, look)
-        _read_frames(traceback_of(each), look)
+        trace = traceback_of(each)
+        if trace not in look.entries:
+            _read_frames(trace, look)
     look.close()
     return Evidence(tuple(look.sent.values()), errors) if look.sent else None
 
@@ -90,9 +92,10 @@ def _read_frames(entry: "TracebackType | None", look: Look) -> None:
     frames: set[FrameType] = set()
     look.current = None
     while entry is not None:
-        if entry.tb_frame.f_code.co_name in functions:
-            frame = entry.tb_frame
-            name = functions[frame.f_code.co_name].get(frame.f_globals.get("__name__", ""))
+        frame = entry.tb_frame
+        function = frame.f_code.co_name
+        if function in functions:
+            name = functions[function].get(frame.f_globals.get("__name__", ""))
             if name is not None:
                 if entry in entries:
                     break  # it was read with another error, and so was all that follows
@@ -100,20 +103,17 @@ def _read_frames(entry: "TracebackType | None", look: Look) -> None:
                 if frame not in frames:
                     frames.add(frame)
                     look.above = above
-                    _read_frame(entry, look, name, len(frames))
+                    _read_frame(entry, frame, look, name, len(frames))
         above, entry = entry, entry.tb_next
     look.serves, look.service = False, None
 
 
-def _read_frame(entry: "TracebackType", look: Look, name: str, number: int) -> None:
+def _read_frame(entry: "TracebackType", frame: "FrameType", look: Look, name: str, number: int) -> None:
     """Let the reader called `name` read a frame. What it fails on, or is too far out, could not be read.
 
     The frames of an error that another process has raised may be built anew, by tblib. They have no variables, so what
     the error itself keeps counts.
     """
-    frame = entry.tb_frame
-    if look.sent and not frame.f_code.co_flags & IS_FUNCTION:
-        return
     known = look.links.get(frame)
     if known is not None:
         if SENDERS.get(name):
@@ -121,11 +121,13 @@ def _read_frame(entry: "TracebackType", look: Look, name: str, number: int) -> N
             return
         if look.current is None:
             look.current = known
+    elif look.sent and not frame.f_code.co_flags & IS_FUNCTION:
+        return
     try:
-        if number > MOST_READERS and _is_far(entry):
-            look.add(id(frame), Sent(client_of(frame), "", "", unread="its traceback is too long"))
+        if number <= MOST_READERS or not _is_far(entry):
+            reader(name)(look, entry)
         else:
-            reader(name)(look, entry, look.names(frame))
+            look.add(id(frame), Sent(client_of(frame), "", "", unread="its traceback is too long"))
     except Exception as broken:
         look.add(id(frame), Sent(client_of(frame), "", "", unread=f"{type(broken).__name__} in its reader"))
     if known is None and look.current is not None:
@@ -147,16 +149,14 @@ def _is_far(trace: "TracebackType") -> bool:
 def _read_attributes(error: BaseException, kept: "dict[str, object]", look: Look) -> None:
     """Let the readers read what an error keeps, by the class of what it keeps."""
     for name, value in list(kept.items()):
-        if value is None or name not in ATTRIBUTES:
-            continue
-        readers = ATTRIBUTES[name]
-        found = readers.get("*") or readers.get(package(value))
-        if found is None:
-            continue
-        try:
-            reader(found)(look, error, value)
-        except Exception as broken:
-            look.add(id(value), Sent(package(error), "", "", unread=f"{type(broken).__name__} in its reader"))
+        if name in ATTRIBUTES and value is not None:
+            readers = ATTRIBUTES[name]
+            found = readers.get("*") or readers.get(package(value))
+            if found is not None:
+                try:
+                    reader(found)(look, error, value)
+                except Exception as broken:
+                    look.add(id(value), Sent(package(error), "", "", unread=f"{type(broken).__name__} in its reader"))
 
 
 _KNOWN = frozenset(

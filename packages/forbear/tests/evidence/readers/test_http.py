@@ -5,6 +5,7 @@ import socket
 import threading
 import urllib.request
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 import requests
 import urllib3
 from aiohttp.abc import AbstractResolver
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection
 
 from forbear.evidence import read
 from forbear.evidence.sent import Evidence, Sent
@@ -229,6 +232,63 @@ def test_l6_a_connection_that_has_sent_another_request() -> None:
 
         evidence = _fail_twice(partial(lose, "POST"), partial(lose, "GET"))
     assert [(sent.method, bool(sent.unsent)) for sent in evidence.requests] == [("GET", False), ("POST", False)]
+
+
+def _post_alone(url: str) -> None:
+    """Send a POST over a connection of urllib3 that no pool has."""
+    with closing(HTTPConnection("127.0.0.1", int(url.strip("/").rpartition(":")[2]))) as connection:
+        connection.request("POST", "/audit", body=b"x")
+        connection.getresponse()
+
+
+class _Audited(urllib3.HTTPConnectionPool):
+    """A pool that sends a message before each request."""
+
+    def _make_request(self, *args: Any, **options: Any) -> Any:
+        _post_alone(f"http://{self.host}:{self.port}")
+        return super()._make_request(*args, **options)
+
+
+class _PostsInstead(HTTPAdapter):
+    """An adapter that sends another request than its session has."""
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
+        return super().send(requests.Request("POST", f"{request.url}audit").prepare(), *args, **options)
+
+
+def _get_with_hook(url: str) -> object:
+    def notify(response: requests.Response, **_: object) -> None:
+        response.close()
+        _post_alone(url)
+
+    return requests.get(url, hooks={"response": notify}, timeout=20)
+
+
+def _get_by_pool(url: str) -> object:
+    with _Audited("127.0.0.1", int(url.rpartition(":")[2]), retries=False) as pool:
+        return pool.urlopen("GET", "/orders")
+
+
+def _get_by_adapter(url: str) -> object:
+    with requests.Session() as session:
+        session.mount(url, _PostsInstead())
+        return session.get(url, timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("fetch", "answers"),
+    [(_get_with_hook, (reply(200), LOST)), (_get_by_pool, (LOST,)), (_get_by_adapter, (LOST,))],
+    ids=["hook", "pool", "adapter"],
+)
+def test_l6_a_read_hides_no_message_that_is_sent_within_it(fetch: Callable[[str], object], answers: Any) -> None:
+    """L6: what a client's own functions send below a GET is that GET, but nothing that code of the user sends there."""
+    with Wire(*answers) as wire:
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - each client has its own
+            fetch(wire.url)
+        assert wire.seen[-1].method == "POST"
+    evidence = read(caught.value)
+    assert evidence is not None
+    assert {sent.method for sent in evidence.requests} == {"GET", "POST"}
 
 
 class _RefusedLater(AbstractResolver):

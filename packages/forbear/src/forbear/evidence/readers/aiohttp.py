@@ -11,24 +11,18 @@ if TYPE_CHECKING:
 _SENT_ONCE = ("POST", "PATCH")
 
 
-def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_request(look: Look, trace: "TracebackType") -> None:
     """Read the request that a session is sending, and the redirects before it.
 
     A connection that the connector opens is one for this very request.
     """
+    names = look.names(trace)
     _add_hops(look, names.get("history"))
     unsent = bool(find_below(trace, ("connect",), "aiohttp.connector")) and _is_first_try(names)
     url = names.get("url", names.get("str_or_url"))
     unknown = names.get("json") is not None or package(names.get("data")) == "aiohttp"
-    _add(
-        look,
-        trace.tb_frame,
-        names.get("method"),
-        url,
-        names.get("headers"),
-        None if unknown else body_of(names.get("data")),
-        unsent=unsent,
-    )
+    body = None if unknown else body_of(names.get("data"))
+    _add(look, trace.tb_frame, names.get("method"), url, names.get("headers"), body, unsent=unsent)
 
 
 def _is_first_try(names: "dict[str, Any]") -> bool:
@@ -48,18 +42,19 @@ def read_answered(look: Look, error: BaseException, info: object) -> None:
     _add(look, info, method, url, headers, None, status=get_own(error, "status") or 0)
 
 
-def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_body(look: Look, trace: "TracebackType") -> None:
     """Read the response whose body broke."""
-    _response(look, names["self"])
+    _response(look, look.names(trace)["self"])
 
 
-def read_stream(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_stream(look: Look, trace: "TracebackType") -> None:
     """Read the response whose stream broke: it is a variable of the function that reads, or nobody knows it."""
     if look.is_within("aiohttp"):
         return
     response = next((each for each in look.names_above.values() if _is_response(each)), None)
     if response is None:
-        look.add(id(names["self"]), Sent("aiohttp", "http", "", unread="the stream of a response shows no request"))
+        unread = "the stream of a response shows no request"
+        look.add(id(look.names(trace)["self"]), Sent("aiohttp", "http", "", unread=unread))
     else:
         _response(look, response)
 
@@ -70,15 +65,8 @@ def _is_response(thing: object) -> bool:
 
 def _response(look: Look, response: object) -> None:
     _add_hops(look, get_own(response, "_history"))
-    _add(
-        look,
-        response,
-        get_own(response, "method"),
-        get_own(response, "_url"),
-        None,
-        None,
-        status=get_own(response, "status"),
-    )
+    method, url = get_own(response, "method"), get_own(response, "_url")
+    _add(look, response, method, url, None, None, status=get_own(response, "status"))
 
 
 def _add_hops(look: Look, history: "Any") -> None:

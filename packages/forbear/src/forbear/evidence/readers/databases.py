@@ -5,7 +5,7 @@ sqlite3 has no frames, but its connection says what was rolled back.
 
 from forbear.core.chain import traceback_of
 from forbear.core.check import is_list, is_mapping
-from forbear.evidence.look import Look, find_below
+from forbear.evidence.look import Look, client_of, find_below
 from forbear.evidence.sent import NamedCall, Sent, Statement, dict_of, get_own
 
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ def read_failed(look: Look, error: BaseException, statement: object) -> None:
         autocommit, connections, trace = None, set[int](), error.__traceback__
         while trace is not None:
             if str(trace.tb_frame.f_globals.get("__name__")).startswith("sqlalchemy."):
-                here = look.names(trace.tb_frame).get("self")
+                here = look.names(trace).get("self")
                 if type(here).__name__ in _CONNECTIONS:
                     connections.add(id(here))
                     autocommit = _autocommit_of_alchemy(here) if autocommit is None else autocommit
@@ -45,16 +45,17 @@ def read_failed(look: Look, error: BaseException, statement: object) -> None:
         _add(look, id(error), "sqlalchemy", statement, autocommit, tuple(connections))
 
 
-def read_commit(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_commit(look: Look, trace: "TracebackType") -> None:
     """Read the end of a transaction."""
-    client = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
-    here = names.get("self")
+    client = client_of(trace.tb_frame)
+    here = look.names(trace).get("self")
     _add(look, id(trace.tb_frame), client, "COMMIT", False, (id(here),))
 
 
-def read_statement(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_statement(look: Look, trace: "TracebackType") -> None:
     """Read the statement of a driver's cursor, or of the connection's shortcut."""
-    client = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+    client = client_of(trace.tb_frame)
+    names = look.names(trace)
     here = names["self"]
     connection = get_own(here, "_conn") or get_own(here, "connection") or here
     autocommit = get_own(connection, "_autocommit")
@@ -86,7 +87,7 @@ def _add(look: Look, key: int, client: str, text: str, autocommit: bool | None, 
     look.add(key, Sent(client, "sql", words[0].upper() if words else "", subject, unread=unread))
 
 
-def read_method(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_method(look: Look, trace: "TracebackType") -> None:
     """Read a method of a collection; the outermost one counts. Before a server was selected, nothing was sent.
 
     pymongo raises the error of the selection for a first try only; that of a second try is the error of the first.
@@ -94,6 +95,7 @@ def read_method(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> 
     if not look.is_within("pymongo"):
         function = trace.tb_frame.f_code.co_name
         unsent = True if function not in _SEVERAL and find_below(trace, _SELECTIONS) else None
+        names = look.names(trace)
         session = names.get("session")
         parameters = {
             "safe": _is_safe(function, names),
@@ -104,21 +106,21 @@ def read_method(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> 
         look.add(id(trace.tb_frame), Sent("pymongo", "named", name, NamedCall(name, parameters), unsent=unsent))
 
 
-def read_cursor(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_cursor(look: Look, trace: "TracebackType") -> None:
     """Read a cursor that asks for more: it only reads, whatever filled it."""
     if not look.is_within("pymongo"):
         call = NamedCall("pymongo.find", {"safe": True, "session": None})
         look.add(id(trace.tb_frame), Sent("pymongo", "named", call.name, call))
 
 
-def read_mongo_commit(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_mongo_commit(look: Look, trace: "TracebackType") -> None:
     """Read the commit of a transaction, which may have happened."""
     if not look.is_within("pymongo"):
         call = NamedCall("pymongo.commit_transaction", {"safe": False, "session": None})
         look.add(id(trace.tb_frame), Sent("pymongo", "named", call.name, call))
 
 
-def read_mongo_command(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_mongo_command(look: Look, trace: "TracebackType") -> None:
     """Read a command of a database, of which nothing more is known."""
     if not look.is_within("pymongo"):
         look.add(id(trace.tb_frame), Sent("pymongo", "named", "", unread="its command is not known"))
@@ -150,7 +152,7 @@ def read_code(look: Look, error: BaseException, code: object) -> None:
     trace = traceback_of(error)
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    for connection, through in [] if trace is None else _find_connections(look.names(trace.tb_frame)):
+    for connection, through in [] if trace is None else _find_connections(look.names(trace)):
         is_open = _ask(connection, "in_transaction")
         if is_open is not None:  # a closed connection tells nothing more
             subject = Statement("", autocommit=_commits_alone(connection), connection=(id(connection), *through))

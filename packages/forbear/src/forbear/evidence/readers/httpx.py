@@ -2,6 +2,7 @@
 
 from forbear.evidence.look import Look, is_among, is_first_try
 from forbear.evidence.sent import (
+    LONGEST_URL,
     MOST_HEADERS,
     Sent,
     body_of,
@@ -10,8 +11,8 @@ from forbear.evidence.sent import (
     headers_of,
     package,
     request_of,
-    request_to,
 )
+from forbear.http.request import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,13 +41,16 @@ def read_kept(look: Look, error: BaseException, request: object) -> None:
     _add(look, request, unsent=unsent)
 
 
-def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_request(look: Look, trace: "TracebackType") -> None:
     """Read the request that the client is sending."""
-    _add(look, names.get("request"))
+    request = look.names(trace).get("request")
+    if not look.knows(id(request)):
+        _add(look, request)
 
 
-def read_redirects(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_redirects(look: Look, trace: "TracebackType") -> None:
     """Read the requests that were answered by a redirect, and the one whose response a hook has refused."""
+    names = look.names(trace)
     for response in names["history"]:
         _add(look, get_own(response, "_request"), hop=True, status=get_own(response, "status_code"))
     answer = names.get("response")
@@ -54,9 +58,9 @@ def read_redirects(look: Look, trace: "TracebackType", names: "dict[str, Any]") 
         _add(look, names["request"], status=get_own(answer, "status_code"))
 
 
-def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_body(look: Look, trace: "TracebackType") -> None:
     """Read the response whose body broke."""
-    read_answered(look, BaseException(), names["self"])
+    read_answered(look, BaseException(), look.names(trace)["self"])
 
 
 def read_answered(look: Look, error: BaseException, response: object) -> None:
@@ -70,7 +74,7 @@ def _add(
     look: Look, request: object, *, hop: bool = False, unsent: bool | None = None, status: int | None = None
 ) -> None:
     unsent = False if hop or status is not None else unsent
-    if id(request) in look.sent and look.knows(id(request), hop=hop, unsent=unsent, status=status, enter=not hop):
+    if look.knows(id(request), hop, unsent, status):
         return
     client = package(request)
     if client not in _OWN:
@@ -86,11 +90,12 @@ def _add(
         host = f"[{host}]" if ":" in host else host
         host = host if port is None else f"{host}:{port}"
         target = path or "/" if query is None else f"{path or '/'}?{query}"
-        subject = request_to(method, scheme, host, target, _headers_of(headers), body)
+        is_long = len(target) > LONGEST_URL
+        subject = None if is_long else Request(method, host, target, _headers_of(headers), body, scheme)
     else:
         subject = request_of(method, str(url) if package(url) in _OWN else url, _headers_of(headers), body)
     unread = "its URL is no text" if subject is None else None
-    sent = Sent(client, "http", method, subject, unread=unread, hop=hop, unsent=unsent, status=status)
+    sent = Sent(client, "http", method, subject, unread, unsent, hop, status)
     look.add(id(request), sent, enter=not hop)
 
 

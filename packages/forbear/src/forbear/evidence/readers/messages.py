@@ -21,19 +21,20 @@ _ENDS = frozenset({"close", "consume", "process_data_events", "start_consuming"}
 """The methods of pika after much else was sent: that the channel is closed now says nothing of that."""
 
 
-def read_sendmail(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_sendmail(look: Look, trace: "TracebackType") -> None:
     """Read a message that is sent. A server takes or refuses it at the end of DATA, not before."""
     _add_mail(look, trace)
     look.prove(None if find_below(trace, ("data",), "smtplib") else True)
 
 
-def read_data(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_data(look: Look, trace: "TracebackType") -> None:
     """Read how far DATA got: nothing of the message is sent before the server has answered 354.
 
     It belongs to the `sendmail` around it, or is a message by itself.
     """
     if not look.is_within("smtplib"):
         _add_mail(look, trace)
+    names = look.names(trace)
     code = names.get("code")
     look.prove(type(code) is int and code != _BEGIN_DATA and "q" not in names)
 
@@ -42,18 +43,18 @@ def _add_mail(look: Look, trace: "TracebackType") -> None:
     look.add(id(trace.tb_frame), Sent("smtplib", "named", "smtp.sendmail", NamedCall("smtp.sendmail", {})))
 
 
-def read_goodbye(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_goodbye(look: Look, trace: "TracebackType") -> None:
     """Read the end of a session, which shows nothing of the messages before it."""
     look.add(id(trace.tb_frame), Sent("smtplib", "named", "", unread="the end of a session does not show its messages"))
 
 
-def read_produced(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_produced(look: Look, trace: "TracebackType") -> None:
     """Read a message of a producer of kafka-python; nothing of it is sent while the producer looks for its topic.
 
     The future of a message does not know its producer: that must be a variable of the caller, or kept by its `self`.
     """
     above = look.names_above
-    around = (names["self"], *above.values(), *dict_of(above.get("self")).values())
+    around = (look.names(trace)["self"], *above.values(), *dict_of(above.get("self")).values())
     producers = [each for each in around if any(kind.__module__ == _PRODUCER for kind in type(each).__mro__)]
     call = NamedCall("kafka.Produce", {"idempotent": not all(map(_is_plain, producers)) if producers else None})
     unsent = bool(find_below(trace, ("_wait_on_metadata",), _PRODUCER))
@@ -66,20 +67,20 @@ def _is_plain(producer: object) -> bool:
     return is_mapping(config) and not config.get("enable_idempotence") and config.get("transactional_id") is None
 
 
-def read_transaction(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_transaction(look: Look, trace: "TracebackType") -> None:
     """Read the end of a producer's transaction, which may have happened."""
     _add_named(look, trace, "kafka-python", "kafka")
 
 
-def read_consumer(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_consumer(look: Look, trace: "TracebackType") -> None:
     """Read what a consumer does: it reads, or says how far it has read, which is the same twice."""
     _add_named(look, trace, "kafka-python", "kafka", safe=True)
 
 
-def read_channel(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_channel(look: Look, trace: "TracebackType") -> None:
     """Read a method of a blocking connection or channel of pika; a channel that is closed sends nothing."""
     method = trace.tb_frame.f_code.co_name
-    draws = method == "queue_declare" and names.get("queue") == ""  # the server draws the name
+    draws = method == "queue_declare" and look.names(trace).get("queue") == ""  # the server draws the name
     unsent = method not in _ENDS and bool(find_below(trace, ("_raise_if_not_open",), "pika.channel"))
     _add_named(look, trace, "pika", "pika", safe=method in _HARMLESS and not draws, unsent=unsent)
 

@@ -2,7 +2,7 @@
 
 from forbear.core.check import is_list
 from forbear.evidence.look import Look, client_of, find_below
-from forbear.evidence.sent import Sent, get_own
+from forbear.evidence.sent import Sent, dict_of, get_own
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,29 +13,29 @@ _CLIENTS = ("redis", "valkey")
 _MOST_COMMANDS = 1000
 
 
-def read_command(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_command(look: Look, trace: "TracebackType") -> None:
     """Read one command; if the pool was still looking for a connection, it was not sent."""
-    words = names.get("args")
+    words = look.names(trace).get("args")
     if not look.is_within(*_CLIENTS) and type(words) is tuple and words:
         _add(look, trace, [words])
 
 
-def read_pipeline(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_pipeline(look: Look, trace: "TracebackType") -> None:
     """Read the commands that are sent together."""
-    listed = names.get("commands")
+    listed = look.names(trace).get("commands")
     if not look.is_within(*_CLIENTS):
         _add(look, trace, _commands(listed), transaction=trace.tb_frame.f_code.co_name.endswith("transaction"))
 
 
-def read_queued(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_queued(look: Look, trace: "TracebackType") -> None:
     """Read the commands that a pipeline has queued, before and while it is executed."""
+    names = look.names(trace)
     pipe = names.get("self")
     if look.is_within(*_CLIENTS) or "ipeline" not in type(pipe).__name__:
         return
-    listed = names.get("stack") or get_own(pipe, "command_stack") or get_own(pipe, "_command_queue")
-    transaction = bool(
-        get_own(pipe, "explicit_transaction") or get_own(pipe, "transaction") or get_own(pipe, "is_transaction")
-    )
+    kept = dict_of(pipe)
+    listed = names.get("stack") or kept.get("command_stack") or kept.get("_command_queue")
+    transaction = bool(kept.get("explicit_transaction") or kept.get("transaction") or kept.get("is_transaction"))
     if not listed:
         listed, transaction = _find_handed_on(look, trace)
     _add(look, trace, _commands(listed), transaction=transaction)
@@ -45,7 +45,7 @@ def _find_handed_on(look: Look, trace: "TracebackType") -> "tuple[Any, bool]":
     """Return the commands that the pipeline of a cluster has handed on and forgotten, and if they are a transaction."""
     below = trace.tb_next
     while below is not None and client_of(below.tb_frame) in _CLIENTS:
-        names = look.names(below.tb_frame)
+        names = look.names(below)
         if is_list(names.get("stack")):
             return names["stack"], type(names.get("self")).__name__ == "TransactionStrategy"
         below = below.tb_next

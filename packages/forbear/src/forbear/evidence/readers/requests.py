@@ -16,22 +16,25 @@ def read_kept(look: Look, error: BaseException, request: object) -> None:
     _add(look, request)
 
 
-def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_request(look: Look, trace: "TracebackType") -> None:
     """Read the request that a session or an adapter is sending."""
-    request = names.get("request")
-    if id(request) != look.current:  # else an adapter goes on with what its session has
+    above = look.above
+    if above is not None and above.tb_frame.f_code.co_name == "send" and look.is_called_by("requests"):
+        return  # an adapter goes on with what its session has
+    request = look.names(trace).get("request")
+    if not look.knows(id(request)):
         _add(look, request)
 
 
-def read_redirects(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_redirects(look: Look, trace: "TracebackType") -> None:
     """Read the requests that were answered by a redirect."""
-    for response in names["hist"]:
+    for response in look.names(trace)["hist"]:
         _add(look, get_own(response, "request"), hop=True, status=get_own(response, "status_code"))
 
 
-def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_body(look: Look, trace: "TracebackType") -> None:
     """Read the response whose body broke."""
-    read_answered(look, BaseException(), names["self"])
+    read_answered(look, BaseException(), look.names(trace)["self"])
 
 
 def read_answered(look: Look, error: BaseException, response: object) -> None:
@@ -43,7 +46,7 @@ def read_answered(look: Look, error: BaseException, response: object) -> None:
 
 def _add(look: Look, request: object, *, hop: bool = False, status: int | None = None) -> None:
     unsent = False if hop or status is not None else None
-    if id(request) in look.sent and look.knows(id(request), hop=hop, unsent=unsent, status=status, enter=not hop):
+    if look.knows(id(request), hop, unsent, status):
         return
     client = package(request)
     if client not in ("requests", "niquests"):
@@ -54,7 +57,7 @@ def _add(look: Look, request: object, *, hop: bool = False, status: int | None =
         method = ""
     subject = request_of(method, kept.get("url"), _headers_of(kept.get("headers")), body_of(kept.get("body")))
     unread = "its URL is no text" if subject is None else None
-    sent = Sent(client, "http", method, subject, unread=unread, hop=hop, unsent=unsent, status=status)
+    sent = Sent(client, "http", method, subject, unread, unsent, hop, status)
     look.add(id(request), sent, enter=not hop)
 
 
@@ -63,10 +66,9 @@ def _headers_of(headers: object) -> "dict[str, str]":
     kept: Any = dict_of(headers).get("_store")
     if type(kept) not in _MAPPINGS or len(kept) > MOST_HEADERS:
         return headers_of(headers)
-    found = {key: value for key, (_, value) in _items(kept)}
-    return found if {*map(type, found), *map(type, found.values())} <= _TEXT else headers_of([*kept.values()])
+    found = {key: value for key, (_, value) in _items(kept) if type(key) is type(value) is str}
+    return found if len(found) == len(kept) else headers_of([*kept.values()])
 
 
 _items = dict[str, "tuple[object, str]"].items  # those of OrderedDict are slow
 _MAPPINGS = (OrderedDict, dict)
-_TEXT = frozenset({str})

@@ -1,7 +1,7 @@
 """Botocore, grpc, googleapiclient and other SDKs: their frames and errors say what a request means."""
 
 from forbear.core.chain import traceback_of
-from forbear.evidence.look import Look
+from forbear.evidence.look import Look, client_of
 from forbear.evidence.sent import AwsCall, Sent, body_of, get_own, headers_of, package, request_of
 from forbear.grpc.call import GrpcCall
 
@@ -15,12 +15,13 @@ _DECISIVE = ("background", "container", "conversation", "extra_body", "mcp_serve
 _MOST_WRAPPERS = 10
 
 
-def read_operation(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_operation(look: Look, trace: "TracebackType") -> None:
     """Note the operation, by the module and the function, and the address that the SDK's client sends to."""
     frame = trace.tb_frame
     module = str(frame.f_globals.get("__name__")).replace(".resources", "")
     sdk, _, rest = module.partition(".")
     parts = list(dict.fromkeys(rest.split(".")))
+    names = look.names(trace)
     base = get_own(get_own(names["self"], "_client"), "_base_url")
     parameters = {name: names[name] for name in _DECISIVE if name in names}
     look.operations.append((str(base), ".".join([sdk, *parts, frame.f_code.co_name]), parameters))
@@ -33,10 +34,11 @@ _SERVICES = {
 """The services whose clients name them, so that their reads by POST count."""
 
 
-def read_exchange(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_exchange(look: Look, trace: "TracebackType") -> None:
     """Note the service, and read the request if it was answered by an error status, which its client below is not."""
-    client = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+    client = client_of(trace.tb_frame)
     look.service = _SERVICES.get(client)
+    names = look.names(trace)
     answer = next((names[name] for name in ("meta", "response", "r", "response_data") if name in names), None)
     status = names.get("rcode") or get_own(answer, "status") or get_own(answer, "status_code")
     if type(status) is not int:
@@ -75,7 +77,7 @@ def read_uri(look: Look, error: BaseException, uri: object) -> None:
     trace = traceback_of(error)
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    domain = None if trace is None else get_own(look.names(trace.tb_frame).get("self"), "domain")
+    domain = None if trace is None else get_own(look.names(trace).get("self"), "domain")
     url = uri if "://" in uri else f"{get_own(domain, 'base_url')}{uri}"
     _add_answered(look, id(error), "twilio", get_own(error, "method"), url, get_own(error, "status"))
 
@@ -91,11 +93,12 @@ def _add_answered(
     look.add(key, sent)
 
 
-def read_discovery(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_discovery(look: Look, trace: "TracebackType") -> None:
     """Read the request that googleapiclient executes; a batch of requests has its own URL, and is a POST.
 
     httplib2 below it repeats in secret, so that even a refused connection proves nothing.
     """
+    names = look.names(trace)
     request = names["self"]
     method, url = get_own(request, "method") or "POST", get_own(request, "uri") or get_own(request, "_batch_uri")
     subject = request_of(method, url, headers_of(get_own(request, "headers")), body_of(get_own(request, "body")))
@@ -105,8 +108,9 @@ def read_discovery(look: Look, trace: "TracebackType", names: "dict[str, Any]") 
     look.add(id(request), sent)
 
 
-def read_call(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_call(look: Look, trace: "TracebackType") -> None:
     """Read a call of an operation, whatever the error."""
+    names = look.names(trace)
     service, operation = names["service_name"], names["operation_name"]
     parameters: Any = names.get("api_params")
     look.sent.pop(id(operation), None)  # the error named the operation, but not its service
@@ -118,21 +122,21 @@ def read_call(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> No
     look.add(id(trace.tb_frame), Sent("botocore", "aws", name, subject, unread=unread))
 
 
-def read_loop(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_loop(look: Look, trace: "TracebackType") -> None:
     """Read how often botocore itself has tried; only a first try can be proven not to be sent."""
-    if names.get("attempts") != 1:
+    if look.names(trace).get("attempts") != 1:
         look.prove(False)
 
 
-def read_throttled(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_throttled(look: Look, trace: "TracebackType") -> None:
     """Read that the budget of an adapter of ours refused the call before it was sent."""
     look.prove(True)
 
 
-def read_link(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_link(look: Look, trace: "TracebackType") -> None:
     """Read nothing more: what is below serves the call, which the traceback of another error may show."""
     if look.current is None:
-        sent = names["request"]
+        sent = look.names(trace)["request"]
         method = get_own(sent, "method")
         text = method if type(method) is str else ""
         look.add(id(sent), Sent("botocore", "aws", text, unread="the frames do not show its operation"))
@@ -146,13 +150,14 @@ def read_answered(look: Look, error: BaseException, operation: object) -> None:
         look.add(id(operation), Sent("botocore", "aws", operation, unread=unread, unsent=False), enter=False)
 
 
-def read_rpc(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_rpc(look: Look, trace: "TracebackType") -> None:
     """Read the call of a multicallable, or of one with interceptors, within which the real one is called."""
+    names = look.names(trace)
     method = get_own(names["self"], "_method")
     _add_rpc(look, id(trace.tb_frame), method, names.get("request"))
 
 
-def read_rpc_wrapped(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_rpc_wrapped(look: Look, trace: "TracebackType") -> None:
     """Read the call of a generated client for asyncio: what its caller has wrapped leads to the multicallable."""
     names = look.names_above
     function: Any = names.get("wrapped_func", names.get("rpc"))  # the client itself calls in older versions
@@ -171,15 +176,15 @@ def read_rpc_ended(look: Look, error: BaseException, state: object) -> None:
         _add_rpc(look, id(state), get_own(state, "method"), None)
 
 
-def read_rpc_stream(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_rpc_stream(look: Look, trace: "TracebackType") -> None:
     """Read a stream of responses that broke."""
-    state = get_own(names["self"], "_state")
+    state = get_own(look.names(trace)["self"], "_state")
     _add_rpc(look, id(state), get_own(state, "method"), None)
 
 
-def read_rpc_awaited(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_rpc_awaited(look: Look, trace: "TracebackType") -> None:
     """Read the call that is awaited: its request is known, and often tells the method."""
-    here = names["self"]
+    here = look.names(trace)["self"]
     message = get_own(here, "_request")
     _add_rpc(look, id(here), _method_for(message), message)
 

@@ -1,29 +1,33 @@
 """urllib.request and http.client: the request is a variable, and each redirect opens a request of its own."""
 
 from forbear.evidence.look import Look, find_below
+from forbear.evidence.opening import CONNECTIONS, POOLS
 from forbear.evidence.sent import Sent, body_of, get_own, headers_of, package, request_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Any
+    from types import FrameType, TracebackType
 
 
-def read_opened(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_opened(look: Look, trace: "TracebackType") -> None:
     """Read the request that an opener opens; if it leads to another one, it was answered by a redirect."""
-    _add(look, names.get("req"), None, hop=bool(find_below(trace, ("open",), "urllib.request")))
+    _add(look, look.names(trace).get("req"), None, hop=bool(find_below(trace, ("open",), "urllib.request")))
 
 
-def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_request(look: Look, trace: "TracebackType") -> None:
     """Read the request that is sent over a connection, which knows the method that was really sent."""
+    names = look.names(trace)
     connection = names.get("h")
     _add(look, names.get("req"), get_own(connection, "_method"))
     if trace.tb_next is not None:  # what was raised here itself says nothing
         look.prove(bool(find_below(trace, ("connect",), "http.client")))
 
 
-def read_connection(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_connection(look: Look, trace: "TracebackType") -> None:
     """Read what http.client sends; of a response that is awaited only the method is known."""
+    if look.current is not None and look.above is not None and _is_of_pool(look.above.tb_frame):
+        return
+    names = look.names(trace)
     here = names["self"]
     method = names.get("method") or get_own(names.get("response"), "_method") or get_own(here, "_method")
     if look.serves_current(method):
@@ -40,9 +44,17 @@ def read_connection(look: Look, trace: "TracebackType", names: "dict[str, Any]")
     look.add(id(trace.tb_frame), sent)  # a connection may have sent another one before
 
 
-def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def _is_of_pool(frame: "FrameType") -> bool:
+    """Return whether a frame is that of a connection of urllib3 which a pool calls; the pool's request is known."""
+    caller = frame.f_back
+    if caller is None or caller.f_code.co_name != "_make_request":
+        return False
+    return caller.f_globals.get("__name__") in POOLS and frame.f_globals.get("__name__") in CONNECTIONS
+
+
+def read_body(look: Look, trace: "TracebackType") -> None:
     """Read the response whose body broke."""
-    response = names["self"]
+    response = look.names(trace)["self"]
     method, url = get_own(response, "_method"), get_own(response, "url")
     if look.serves_current(method) or not type(response).__name__.endswith("Response"):
         return
@@ -52,6 +64,9 @@ def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> No
 
 
 def _add(look: Look, request: object, method: object, *, hop: bool = False) -> None:
+    known = look.sent.get(id(request))
+    if known is not None and not hop and method in (None, known.method) and look.knows(id(request)):
+        return
     if package(request) != "urllib" and get_own(request, "_full_url") is None:
         return
     content = get_own(request, "_data")
@@ -60,7 +75,6 @@ def _add(look: Look, request: object, method: object, *, hop: bool = False) -> N
     headers: dict[str, str] = {**(get_own(request, "headers") or {}), **(get_own(request, "unredirected_hdrs") or {})}
     subject = request_of(method, get_own(request, "_full_url"), headers_of(headers), body_of(content))
     unread = "its URL is no text" if subject is None else None
-    known = look.sent.get(id(request))
     if known is not None and known.method != method and subject is not None:
         del look.sent[id(request)]  # a request whose method was a guess
     look.add(

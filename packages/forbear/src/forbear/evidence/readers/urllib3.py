@@ -3,26 +3,37 @@
 from forbear.evidence.look import Look
 from forbear.evidence.opening import was_opening
 from forbear.evidence.sent import Sent, body_of, dict_of, get_own, headers_of, request_of
+from forbear.http.request import READS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any
 
 
-def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_request(look: Look, trace: "TracebackType") -> None:
     """Read the request that a pool is sending, and all that it was before: redirects, and tries of a Retry object."""
     known = None if look.current is None else look.sent[look.current]
     if known is not None and not look.is_called_by(known.client):
+        names = look.names(trace)
         known = known if look.serves_current(names["method"], get_own(names["self"], "host")) else None
-    if known is not None and known.client != "urllib3" and known.unsent is not None:
+    if known is not None and known.client == "urllib3":
+        known = None
+    if known is not None and (known.unsent is not None or known.method in READS):
+        return  # a read needs no proof
+    unsent = None if known is None else was_opening(trace.tb_next)
+    if known is not None and unsent is False:
+        look.prove(False)
         return
-    unsent = False if get_own(names.get("retries"), "history") else was_opening(trace)
+    names = look.names(trace)
+    if get_own(names.get("retries"), "history"):
+        unsent = False
+    elif known is None:
+        unsent = was_opening(trace.tb_next)
     response = names.get("response")
     nested = (unsent is not False or response is not None) and _is_nested(trace)
     if nested:
         unsent = False
-    if known is not None and known.client != "urllib3":
+    if known is not None:
         look.prove(unsent)
         return
     method, url = names["method"], _url(names["self"], names["url"])
@@ -31,7 +42,7 @@ def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") ->
         return
     subject = request_of(method, url, headers_of(names.get("headers")), body_of(names.get("body")))
     unread = "its URL is no text" if subject is None else None
-    look.add(id(trace.tb_frame), Sent("urllib3", "http", method, subject, unread=unread, unsent=unsent))
+    look.add(id(trace.tb_frame), Sent("urllib3", "http", method, subject, unread, unsent))
 
 
 def _is_nested(trace: "TracebackType") -> bool:
@@ -42,8 +53,9 @@ def _is_nested(trace: "TracebackType") -> bool:
     return below is not None
 
 
-def read_redirected(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_redirected(look: Look, trace: "TracebackType") -> None:
     """Read the request that was answered by a redirect; the variable `method` may have changed for the next one."""
+    names = look.names(trace)
     if names.get("response") is not None:
         _add_redirected(look, names["response"], names["url"])
 
@@ -57,9 +69,9 @@ def _add_redirected(look: Look, response: object, url: object) -> None:
     look.add(id(response), sent, enter=False)
 
 
-def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_body(look: Look, trace: "TracebackType") -> None:
     """Read the response whose body broke."""
-    response = names["self"]
+    response = look.names(trace)["self"]
     method = get_own(get_own(response, "_original_response"), "_method")
     if look.serves_current(method):
         look.prove(False)
