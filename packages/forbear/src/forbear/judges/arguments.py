@@ -84,7 +84,7 @@ class Arguments:
     def hold_object(self, identity: int) -> bool:
         """Return whether the object with this id is an argument or in a cell, held by one, or a global variable."""
         held = chain(_deep(self._values), _deep(self._cells.values()), tuple(self._globals.values()))
-        return any(id(each) == identity for each in held)
+        return identity in map(id, held)
 
 
 def _deep(values: "Iterable[Any]", stored: frozenset[str] = frozenset()) -> "Iterator[Any]":

@@ -1,15 +1,17 @@
-"""The facts about commands of Redis, calls of AWS and statements of SQL; `facts.py` says what facts are."""
+"""The facts about commands of Redis, calls of AWS, RPCs and statements of SQL; `facts.py` says what facts are."""
 
 import re
-from functools import cache
+from functools import lru_cache
 
-from forbear.core.chain import attributes_of, cause_of, list_errors
+from forbear.core.chain import attributes_of, cause_of
 from forbear.core.check import is_mapping
 from forbear.core.verdict import Kind, Verdict
 from forbear.evidence.sent import AwsCall, NamedCall, Sent, Statement, package
+from forbear.grpc.call import GrpcCall, field
+from forbear.grpc.codes import REFUSED
 from forbear.judges.arguments import Arguments
 from forbear.judges.databases import database_verdict
-from forbear.judges.facts import UNKNOWN_SPAN, VOUCH_FOR_ALL, Facts
+from forbear.judges.facts import UNKNOWN_SPAN, VOUCH_FOR_ALL, Facts, is_free, read_condition
 from forbear.text.redact import redact
 
 TYPE_CHECKING = False
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def redis_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
+def redis_facts(sent: Sent, errors: "Sequence[BaseException]", arguments: Arguments) -> Facts:
     """Return the facts about one command, or several that were sent together."""
     from forbear.services.redis.service import CYCLE, NOTHING, classify
 
@@ -36,10 +38,10 @@ def redis_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts
         judgement = classify(commands[0], promised=CYCLE if watches else NOTHING)
         facts.safe = not sent.watched and judgement.repeatable
         if facts.safe and not judgement.mutation:
-            facts.is_read = True  # the error says nothing more that counts
+            facts.is_read = True
             return facts
         facts.claims = _is_claim(commands[0])
-        _read_refusal(facts, error, scripted=judgement.scripted)
+        _read_refusal(facts, errors[0], scripted=judgement.scripted)
     facts.condition = "version" if sent.watched else None  # the next attempt reads what this one has written
     return facts
 
@@ -98,25 +100,26 @@ def _word(word: object) -> object:
     return word.encode("utf-8", "surrogatepass") if type(word) is str else word
 
 
-def aws_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
+def aws_facts(sent: Sent, errors: "Sequence[BaseException]", arguments: Arguments) -> Facts:
     """Return the facts about a call of AWS. Of keys only arguments count: botocore fills in others (K11)."""
-    from forbear.services.aws import service, table
     from forbear.services.aws.conditions import value_at
     from forbear.services.aws.errors import aws_verdict, code_of
+    from forbear.services.aws.service import classify
+    from forbear.services.aws.table import refuses
     from forbear.services.errors import names_of
 
     call: AwsCall = sent.subject
     parameters = call.parameters
     facts = Facts(sent, call.operation)
-    parsed: Any = attributes_of(error).get("response")
+    parsed: Any = attributes_of(errors[0]).get("response")
     status: object = None
     if is_mapping(parsed):
         service_name, _, operation = call.operation.partition(".")
-        facts.not_sent = table.refuses(service_name, operation, code_of(parsed))
-        facts.refused = not aws_verdict(error, names_of(error))
+        facts.not_sent = refuses(service_name, operation, code_of(parsed))
+        facts.refused = not aws_verdict(errors[0], names_of(errors[0]))
         metadata: Any = parsed.get("ResponseMetadata")
         status = metadata.get("HTTPStatusCode") if is_mapping(metadata) else None
-    judgement = service.classify(call.model, parameters)
+    judgement = classify(call.model, parameters)
     value = value_at(parameters, (judgement.met or "").partition(" and ")[0])
     expression: object = parameters.get("ConditionExpression")
     version: object = parameters.get("Expected", parameters.get("IfMatch", expression))
@@ -132,11 +135,50 @@ def aws_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
         facts.condition, facts.kept = "key", arguments.keep(value)
         facts.span = UNKNOWN_SPAN if judgement.span is None else 0.9 * judgement.span
     else:
-        facts.safe = True
+        facts.safe, facts.is_read = True, is_free(judgement)
     return facts
 
 
 _ABSENT = re.compile(r"\s*attribute_not_exists\s*\(\s*[#\w.]+\s*\)\s*", re.IGNORECASE)
+
+
+def grpc_facts(sent: Sent, errors: "Sequence[BaseException]", arguments: Arguments) -> Facts:
+    """Return the facts about an RPC."""
+    from forbear.services.registry import find_rpc
+    from forbear.services.rpcs import RpcJudgement, last_begin
+    from forbear.services.rpcs.rules import judge
+
+    call: GrpcCall = sent.subject
+    facts = Facts(sent, call.name)
+    judgement = judge(call, find_rpc(call.name))
+    if is_free(judgement):
+        facts.is_read = True
+        return facts
+    value = None if judgement.met is None or " " in judgement.met else field(call.message, judgement.met)
+    if isinstance(judgement, RpcJudgement) and judgement.proof is not None:
+        facts.condition, facts.kept = judgement.proof, arguments.keep(value)
+        facts.span = last_begin(judgement) or UNKNOWN_SPAN
+    elif judgement.repeatable:
+        read_condition(facts, judgement, value, arguments)
+    if facts.condition == "absent":
+        facts.drawn = arguments.lack_drawn(str(call.message))
+    facts.refused = is_refused(errors[0])
+    return facts
+
+
+def is_refused(error: BaseException) -> bool:
+    """Return whether the code of an RPC, in the error or its causes, says that the call is wrong."""
+    from forbear.services.errors import code_of
+
+    link: BaseException | None = error
+    for _ in range(20):
+        if link is None:
+            return False
+        code = code_of(link)
+        if code is not None:
+            return code in REFUSED
+        link = cause_of(link)
+    return False
 
 
 _READ = re.compile(
@@ -156,7 +198,7 @@ _PURE = frozenset(_PURE_WORDS.split())
 """Words before a parenthesis that call nothing, or only what changes nothing."""
 
 
-@cache
+@lru_cache(maxsize=256)
 def _is_read(text: str) -> bool:
     """Return whether a statement only reads: it begins so, and calls no function that may do anything."""
     return (
@@ -196,7 +238,7 @@ def check_name(name: str) -> None:
         safe_commands(name)
 
 
-def sql_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
+def sql_facts(sent: Sent, errors: "Sequence[BaseException]", arguments: Arguments) -> Facts:
     """Return the facts about a statement.
 
     A transaction that the error ended is rolled back; only one that began in the attempt is begun again by a repeat.
@@ -204,9 +246,9 @@ def sql_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
     statement: Statement = sent.subject
     facts = Facts(sent, f"the statement {sent.method or 'of a transaction'}", _WHOLE_TRANSACTION)
     outside = any(arguments.hold_object(identity) for identity in statement.connection)
-    state = _database_verdict(error)
+    state = _database_verdict(errors)
     facts.safe = _is_read(statement.text)
-    proven = (state is not None and state.kind is Kind.NOT_EXECUTED) or _is_busy(error)
+    proven = (state is not None and state.kind is Kind.NOT_EXECUTED) or _is_busy(errors)
     single = statement.autocommit is not False
     facts.still_open = statement.still_open and not facts.safe
     if proven and single and sent.method != "COMMIT":
@@ -218,12 +260,12 @@ def sql_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
     return facts
 
 
-def find_facts_by_name(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
+def find_facts_by_name(sent: Sent, errors: "Sequence[BaseException]", arguments: Arguments) -> Facts:
     """Return the facts about a call that is known by its name only."""
     call: NamedCall = sent.subject
     facts = Facts(sent, call.name)
     facts.safe = call.parameters.get("safe") is True
-    state = _database_verdict(error)
+    state = _database_verdict(errors)
     session: int | None = call.parameters.get("session")
     if state is not None and state.kind is Kind.NOT_EXECUTED:  # by pymongo's labels, which are about one command
         if session is not None:
@@ -236,16 +278,25 @@ def find_facts_by_name(sent: Sent, error: BaseException, arguments: Arguments) -
 _WHOLE_TRANSACTION = "decorate the function that begins the transaction, or say so: repeatable=True"
 
 
-def _database_verdict(error: BaseException) -> Verdict | None:
-    """Return the verdict on the first error of a database among those that an error holds, None without one."""
+def _database_verdict(errors: "Sequence[BaseException]") -> Verdict | None:
+    """Return the verdict on the first error of a database, None without one."""
     from forbear.services.errors import names_of
 
-    links = list_errors(error, None, 20)
-    verdicts = (database_verdict(link, names_of(link), links) for link in links)
+    verdicts = (database_verdict(each, names_of(each), errors) for each in errors)
     return next((verdict for verdict in verdicts if verdict), None)
 
 
-def _is_busy(error: BaseException) -> bool:
+def _is_busy(errors: "Sequence[BaseException]") -> bool:
     """Return whether SQLite was locked: then it has not executed the statement."""
-    codes = (attributes_of(link).get("sqlite_errorcode") for link in list_errors(error, None, 20))
+    codes = (attributes_of(each).get("sqlite_errorcode") for each in errors)
     return any(type(code) is int and code & 0xFF in (5, 6) for code in codes)
+
+
+BY_PROTOCOL = {
+    "redis": redis_facts,
+    "aws": aws_facts,
+    "grpc": grpc_facts,
+    "sql": sql_facts,
+    "named": find_facts_by_name,
+}
+"""The functions that find the facts, by the protocol of a request."""

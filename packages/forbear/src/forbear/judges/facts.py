@@ -1,16 +1,13 @@
 """`Facts`: what is known of one request that a failed function sent, in the words of the table in `functions.py`.
 
-Here are those about requests of HTTP and RPCs; each asks the service that knows the request.
+Here are those about requests of HTTP, which ask the service that knows the request.
 """
 
 from forbear.apis import find_api
-from forbear.core.chain import cause_of
 from forbear.core.decide import Reason
 from forbear.core.report import report_on
 from forbear.core.service import Judgement, OperationSet
 from forbear.evidence.sent import UNEXECUTED, Sent
-from forbear.grpc.call import GrpcCall, field
-from forbear.grpc.codes import REFUSED
 from forbear.http import preconditions
 from forbear.http.api import IdempotencyKey
 from forbear.http.patterns import Cover, covers, is_for_its_host, patterns
@@ -25,7 +22,7 @@ from forbear.text.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from forbear.http.api import Api
@@ -156,18 +153,20 @@ def http_facts(
         facts.unread = None if facts.safe else sent.unread
         return facts
     facts = Facts(sent)
-    api = next((each for each in apis if each.is_for(request.origin)), None) if apis else None
+    api = _find_own(apis, request)
     judgement = _judge(request, api, known, sent.service) if sent.operation is None else _judge_by_sdk(*sent.operation)
-    if judgement.repeatable and not judgement.mutation and not judgement.billed and judgement.met is None:
-        facts.safe = facts.is_read = True
+    if is_free(judgement):
+        facts.is_read = True
         return facts
     status = 0 if sent.status is None or sent.hop else sent.status
     facts.refused = 400 <= status < 500 and status not in _UNKNOWN
     if api is not None:
         facts.not_sent = facts.not_sent or (status in api.not_executed and is_for_its_host(request))
+    if facts.not_sent:
+        return facts
     facts.billed = judgement.may_cost(status)
     if judgement.repeatable:
-        _read_condition(facts, judgement, _value_of(judgement.met, request), arguments)
+        read_condition(facts, judgement, _value_of(judgement.met, request), arguments)
         if facts.safe:
             return facts
     if judgement.refused is None and not judgement.session:
@@ -179,6 +178,26 @@ def http_facts(
     if facts.condition is None and not facts.safe and judgement.refused is None:
         _read_key(facts, request, (None if api is None else api.key) or find_api(request.origin).key, arguments)
     return facts
+
+
+def are_reads(requests: "Iterable[Sent]", apis: "tuple[Api, ...]") -> bool:
+    """Return whether all requests are reads over HTTP, of which no other fact counts."""
+    for sent in requests:
+        request = sent.subject
+        if sent.method not in READS or sent.operation is not None or not isinstance(request, Request):
+            return False
+        if not is_free(_judge(request, _find_own(apis, request), None, sent.service)):
+            return False
+    return True
+
+
+def is_free(judgement: Judgement) -> bool:
+    """Return whether a request changes nothing and costs nothing."""
+    return judgement.repeatable and not judgement.mutation and not judgement.billed and judgement.met is None
+
+
+def _find_own(apis: "tuple[Api, ...]", request: Request) -> "Api | None":
+    return next((each for each in apis if each.is_for(request.origin)), None) if apis else None
 
 
 def is_covered(
@@ -244,12 +263,12 @@ def _is_judged_safe(request: Request, errors: "Sequence[BaseException]") -> bool
 
 
 def _judge_by_sdk(operation: str, parameters: "dict[str, Any]") -> Judgement:
-    from forbear.services import llm
+    from forbear.services.llm import classify
 
-    return llm.classify(operation, parameters)
+    return classify(operation, parameters)
 
 
-def _read_condition(facts: Facts, judgement: Judgement, value: object, arguments: Arguments) -> None:
+def read_condition(facts: Facts, judgement: Judgement, value: object, arguments: Arguments) -> None:
     """Set what makes a repeatable request safe, by the words of the condition that it meets."""
     met = (judgement.met or "").lower()
     if not met:
@@ -278,38 +297,3 @@ def _value_of(met: str | None, request: Request) -> object:
     if name.endswith("="):
         return preconditions.value(preconditions.split(request.target)[1], name[:-1])
     return request.headers.get(name.partition(":")[0].lower()) if ":" in name else None
-
-
-def grpc_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
-    """Return the facts about an RPC."""
-    from forbear.services.rpcs import RpcJudgement, last_begin, rules
-
-    call: GrpcCall = sent.subject
-    facts = Facts(sent, call.name)
-    judgement = rules.judge(call, registry.find_rpc(call.name))
-    value = None if judgement.met is None or " " in judgement.met else field(call.message, judgement.met)
-    if isinstance(judgement, RpcJudgement) and judgement.proof is not None:
-        facts.condition, facts.kept = judgement.proof, arguments.keep(value)
-        facts.span = last_begin(judgement) or UNKNOWN_SPAN
-    elif judgement.repeatable:
-        _read_condition(facts, judgement, value, arguments)
-    if facts.condition == "absent":
-        facts.drawn = arguments.lack_drawn(str(call.message))
-    if judgement.mutation or not facts.safe:
-        facts.refused = is_refused(error)
-    return facts
-
-
-def is_refused(error: BaseException) -> bool:
-    """Return whether the code of an RPC, in the error or its causes, says that the call is wrong."""
-    from forbear.services.errors import code_of
-
-    link: BaseException | None = error
-    for _ in range(20):
-        if link is None:
-            return False
-        code = code_of(link)
-        if code is not None:
-            return code in REFUSED
-        link = cause_of(link)
-    return False

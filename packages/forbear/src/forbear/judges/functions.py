@@ -14,8 +14,8 @@ from forbear.evidence import walk
 from forbear.evidence.sent import Evidence, Sent
 from forbear.http.request import READS
 from forbear.judges.arguments import Arguments
-from forbear.judges.data_facts import aws_facts, find_facts_by_name, redis_facts, sql_facts, was_read
-from forbear.judges.facts import VOUCH_FOR_ALL, Facts, Word, grpc_facts, http_facts, is_covered, is_refused
+from forbear.judges.data_facts import BY_PROTOCOL, is_refused, was_read
+from forbear.judges.facts import VOUCH_FOR_ALL, Facts, Word, are_reads, http_facts, is_covered
 from forbear.text.redact import redact
 
 TYPE_CHECKING = False
@@ -158,33 +158,19 @@ ROWS: tuple[Ruling, ...] = (
 _BY_CONDITION = {each: tuple(row for row in ROWS if each in row.conditions) for each in _CONDITIONS}
 
 
-_BY_PROTOCOL = {
-    "redis": redis_facts,
-    "aws": aws_facts,
-    "grpc": grpc_facts,
-    "sql": sql_facts,
-    "named": find_facts_by_name,
-}
-
-
 def facts_of(
-    sent: Sent,
-    error: BaseException,
-    arguments: Arguments,
-    safe: tuple[str, ...] = (),
-    apis: "tuple[Api, ...]" = (),
-    errors: tuple[BaseException, ...] = (),
+    sent: Sent, errors: tuple[BaseException, ...], arguments: Arguments, safe: tuple[str, ...], apis: "tuple[Api, ...]"
 ) -> Facts:
-    """Return the facts about a request of `error`, which holds `errors`; `safe` and `apis` are the user's word."""
+    """Return the facts about a request that `errors` show; `safe` and `apis` are the user's word."""
     if sent.protocol == "http":
         return http_facts(sent, arguments, safe, apis, errors)
     if sent.unread is not None:
         facts = Facts(sent, f"a request of {sent.client or 'some client'}", VOUCH_FOR_ALL)
         facts.unread = sent.unread
-        facts.refused = sent.protocol == "grpc" and is_refused(error)
+        facts.refused = sent.protocol == "grpc" and is_refused(errors[0])
     else:
-        facts = _BY_PROTOCOL[sent.protocol](sent, error, arguments)
-    if not facts.is_read:
+        facts = BY_PROTOCOL[sent.protocol](sent, errors, arguments)
+    if not (facts.is_read or facts.not_sent):
         facts.vouched = _is_named(sent, safe) or is_covered(sent.subject, safe, errors)
     return facts
 
@@ -216,7 +202,9 @@ is_bare, find = walk.is_bare, walk.find
 
 def judge(evidence: Evidence, error: BaseException, context: "RunContext") -> Judgement:
     """Return the judgement on the least safe request of the `evidence` that was found in `error`."""
-    return _rule(*_find_least_safe(evidence, error, context), context.plan.safe)
+    if are_reads(evidence.requests, context.plan.apis):
+        return _REPEATED
+    return _rule(*_find_least_safe(evidence, context), context.plan.safe)
 
 
 def _rule(row: Ruling, facts: Facts, safe: tuple[str, ...] = ()) -> Judgement:
@@ -244,7 +232,7 @@ def judge_sent(
     if sent.protocol == "http":
         facts = http_facts(sent, arguments, safe, apis, known=word.judgement)
     else:
-        facts = facts_of(sent, Exception(), arguments, safe, apis)
+        facts = facts_of(sent, (Exception(),), arguments, safe, apis)
     facts.vouched = facts.vouched or word.vouched
     if word.automatic is not None and not facts.safe and facts.condition in (None, "key"):
         facts.condition, facts.kept, facts.automatic, facts.span = "key", True, True, word.automatic
@@ -267,7 +255,7 @@ def judge_alone(error: BaseException) -> Judgement | None:
     evidence = walk.read(error)
     if evidence is None:
         return None
-    row, facts = _find_least_safe(evidence, error, None)
+    row, facts = _find_least_safe(evidence, None)
     return _rule(row, facts).replace(operation=facts.what)
 
 
@@ -283,7 +271,7 @@ def may_repeat(error: BaseException) -> bool:
     if not isinstance(error, BaseException):
         raise TypeError(f"`error` must be an exception, got {error!r}")
     evidence = walk.read(error)
-    return evidence is None or _find_least_safe(evidence, error, None)[0].repeats
+    return evidence is None or _find_least_safe(evidence, None)[0].repeats
 
 
 def _forbid(row: Ruling, facts: Facts, safe: tuple[str, ...]) -> Judgement:
@@ -299,7 +287,7 @@ def _forbid(row: Ruling, facts: Facts, safe: tuple[str, ...]) -> Judgement:
     return Judgement("functions", what, Safety.NEVER, refused=text)
 
 
-def _find_least_safe(evidence: Evidence, error: BaseException, context: "RunContext | None") -> tuple[Ruling, Facts]:
+def _find_least_safe(evidence: Evidence, context: "RunContext | None") -> tuple[Ruling, Facts]:
     """Return the least safe request of the evidence, and its row; without a run there are no arguments."""
     if context is None:
         arguments, safe, apis = Arguments(None, (), {}), (), ()
@@ -308,11 +296,11 @@ def _find_least_safe(evidence: Evidence, error: BaseException, context: "RunCont
         arguments, safe, apis = Arguments.of(context), plan.safe, plan.apis
     pairs: list[tuple[Ruling, Facts]] = []
     for sent in evidence.requests:
-        facts = facts_of(sent, error, arguments, safe, apis, evidence.errors)
+        facts = facts_of(sent, evidence.errors, arguments, safe, apis)
         if context is not None and not facts.is_read:
             if facts.condition == "key":
                 _note_latest(facts, context)
             if sent.method not in READS and (reads := context.reads):
                 facts.read_before = was_read(sent, reads)
-        pairs.append((ROWS[0] if facts.is_read else row_of(facts), facts))
-    return pairs[0] if len(pairs) == 1 else min(pairs, key=lambda pair: (pair[0].repeats, not pair[0].maybe_done))
+        pairs.append((row_of(facts), facts))
+    return min(pairs, key=lambda pair: (pair[0].repeats, not pair[0].maybe_done))

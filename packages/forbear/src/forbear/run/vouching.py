@@ -57,5 +57,5 @@ def is_vouched(request: object) -> bool:
 
 def is_vouched_within(request: object, error: BaseException) -> bool:
     """Return whether a scope that `error` has left vouches for the request."""
-    patterns: Any = attributes_of(error).get(_WORD, ())
-    return covers(patterns, request)
+    patterns: Any = attributes_of(error).get(_WORD)
+    return patterns is not None and covers(patterns, request)

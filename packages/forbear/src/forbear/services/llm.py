@@ -7,6 +7,7 @@ SMS elsewhere.
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from forbear.core.check import is_list, is_mapping
@@ -63,6 +64,11 @@ def classify(operation: str, parameters: Mapping[str, Any]) -> Judgement:
     extra: Any = parameters.get("extra_body")
     if pure and _is_set(extra):
         pure = is_mapping(extra) and classify(operation, extra).repeatable
+    return _judge(operation, pure)
+
+
+@lru_cache(maxsize=256)
+def _judge(operation: str, pure: bool) -> Judgement:
     safety = Safety.ALWAYS if pure else Safety.NEVER
     return Judgement(NAME, operation, safety, repeatable=pure, mutation=not pure, billed=pure)
 

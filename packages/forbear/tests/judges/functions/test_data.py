@@ -17,6 +17,7 @@ import requests
 import sqlalchemy
 import valkey
 from botocore.exceptions import BotoCoreError
+from sqlalchemy import event
 
 import forbear
 from forbear.events import Reason
@@ -253,6 +254,33 @@ def test_sqlite_that_is_locked(tmp_path: Path) -> None:
     engine.dispose()
 
 
+def test_l5_what_was_handled_around_the_call_proves_nothing_of_a_commit() -> None:
+    """L5: the caller handles a lock of another statement; the COMMIT of the function may have been executed."""
+    engine = sqlalchemy.create_engine("sqlite://")
+    calls = list[int]()
+
+    def lose(_: object) -> None:
+        raise TimeoutError("no response to COMMIT")
+
+    def insert() -> None:
+        calls.append(1)
+        with engine.begin() as connection:
+            connection.exec_driver_sql("create table t (n integer)")
+
+    event.listen(engine, "commit", lose)
+    locked: Any = sqlite3.OperationalError("database is locked")
+    locked.sqlite_errorcode = sqlite3.SQLITE_BUSY
+    with virtual_time():
+        try:
+            raise locked
+        except sqlite3.OperationalError:
+            with pytest.raises(TimeoutError) as caught:
+                POLICY.call(insert)
+    assert "COMMIT may have been committed" in text_of(caught.value)
+    assert calls == [1]
+    engine.dispose()
+
+
 def statement(text: str, error: Exception, *, autocommit: bool | None = False, outside: bool = False) -> str:
     """Return the row of the table for a statement that failed with an error."""
     connection = object()
@@ -263,7 +291,7 @@ def statement(text: str, error: Exception, *, autocommit: bool | None = False, o
         text.split(maxsplit=1)[0],
         Statement(text, autocommit=autocommit, connection=(id(connection),)),
     )
-    return row_of(sql_facts(sent, error, arguments)).code
+    return row_of(sql_facts(sent, (error,), arguments)).code
 
 
 MYSQL_DEADLOCK = import_module("pymysql").err.OperationalError(1213, "deadlock")
