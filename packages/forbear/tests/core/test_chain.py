@@ -105,3 +105,11 @@ def test_every_error_is_walked_but_those_of_the_caller() -> None:
 def test_an_error_that_holds_none_is_walked_alone(error: Exception) -> None:
     """Most errors hold no other."""
     assert [*list_errors(error, None, 50)] == [error]
+
+
+def test_a_cause_that_is_the_context_is_walked_once() -> None:
+    """As after `raise ... from`; libraries hand it to the error as an argument, too."""
+    cause = OSError("reset")
+    error = ValueError("lost", cause)
+    error.__cause__ = error.__context__ = cause
+    assert list_errors(error, None, 50) == (error, cause)
