@@ -1,11 +1,12 @@
 """Failures that a run keeps: their names, texts, times and details, without a listener as with one."""
 
+from itertools import count
 from typing import Any, NamedTuple
 
 import pytest
 
 from forbear.core.attempt import Attempt
-from forbear.core.decide import Reason
+from forbear.core.decide import Reason, Stop
 from forbear.core.report import report
 from forbear.core.verdict import TRANSIENT
 from forbear.policy import retry
@@ -39,6 +40,17 @@ def test_a_failure_without_details_gets_its_time_from_the_run() -> None:
     attempts = attempts_of(kept(failure(), first=3), 100.0)
     assert attempts == (Attempt(3, "OSError", "no", 2.0, 0.5),)
     assert attempts[0].time == 102.0
+
+
+def test_the_times_of_a_report_are_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the last failure and its report passes time, above all at the first failure of a process."""
+    clock = count(100.0)
+    monkeypatch.setattr(type(current.get()), "now", lambda self: next(clock))
+    run = Run(retry(OSError), "work", current.get(), 0.0)
+    run.schedule(failure(), 0.5)
+    run.give_up(Stop(Reason.ATTEMPTS), failure())
+    assert run.report is not None
+    assert [attempt.time for attempt in run.report.attempts] == [100.0, 100.0]
 
 
 def test_a_failure_with_details_keeps_them() -> None:

@@ -223,7 +223,9 @@ class RunRecord(Grant):
     def _make_report(self, stop: Stop, failure: "Failure", last: Attempt, *, maybe_done: bool) -> Report:
         """Keep the `last` attempt, and make the report of the run, which ends."""
         self.failures = with_kept(self.failures, last)
-        attempts, subject = self._attempts(failure.elapsed), self.subject
+        # The earlier times follow from that of the last attempt: what ran since would move them behind it.
+        began = (self.runtime.now() if last.time is None else last.time) - failure.elapsed
+        attempts, subject = attempts_of(self.failures, began), self.subject
         self.report = Report(
             self.operation,
             attempts,
