@@ -36,6 +36,11 @@ def test_a_method_of_boto3() -> None:
     assert forbear.explain("aws ec2 run_instances").operation == "ec2.RunInstances"
 
 
+def test_a_service_in_capitals() -> None:
+    """The names of services are in lower case; capitals are read alike."""
+    assert forbear.explain("aws SQS SendMessage") == forbear.explain("aws sqs SendMessage")
+
+
 def test_what_botocore_fills() -> None:
     """A token that botocore fills counts as there; the answer says so, and how long it is remembered."""
     answer = forbear.explain("aws dynamodb TransactWriteItems")

@@ -2,7 +2,9 @@
 
 import sys
 from pathlib import Path
+from types import ModuleType
 
+import click
 import pytest
 
 from forbear.cli.app import COMMANDS, Source
@@ -80,6 +82,25 @@ def test_a_command_that_cannot_be_loaded(name: str, invoke: Invoke) -> None:
     assert failed.exit_code == 2
     assert failed.stderr.startswith(f"error: `forbear {name}` cannot be loaded: ")
     assert "hint: update or remove the package that has other_package" in failed.stderr
+
+
+def test_a_group_without_a_command_shows_its_help(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `forbear` alone does: the help is no error message, and keeps its lines."""
+    module = ModuleType("forbear_grouped")
+    module.__dict__["command"] = click.Group("grouped", [click.Command("one", help="Do one thing.")], help="Do things.")
+    monkeypatch.setitem(sys.modules, "forbear_grouped", module)
+    monkeypatch.setitem(COMMANDS, "grouped", Source("Do things.", "forbear_grouped"))
+    shown = invoke("grouped")
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    assert shown.stderr.startswith("Usage: ")
+    assert "\n  one  Do one thing.\n" in shown.stderr
+
+
+def test_the_storm_is_an_option_of_pytest(invoke: Invoke) -> None:
+    """Who looks for it among the commands finds it."""
+    failed = invoke("storm")
+    assert failed.exit_code == 2
+    assert "hint: the storm is an option of pytest: pytest --forbear-storm; the commands are run" in failed.stderr
 
 
 def test_a_package_of_ours_that_is_missing(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:

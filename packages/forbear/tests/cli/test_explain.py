@@ -164,6 +164,11 @@ def test_without_words_there_are_three_examples(invoke: Invoke) -> None:
         (("PUT", "https://host/a", "Bearer", "SECRET"), "error: a request is a METHOD and a URL, got 4 words\n"),
         (("GET", "gs://bkt/a/b"), "hint: use https://storage.googleapis.com/storage/v1/b/bkt/o/a%2Fb\n"),
         (("GET", "host/a?k=SECRET"), "error: the URL has no scheme: host/a\nhint: use https://host/a\n"),
+        (
+            ("POST", "/orders?k=SECRET"),
+            "error: the URL must name a host, got /orders\nhint: write it as https://host/path, in quotes\n",
+        ),
+        (("sqs.SendMessage",), "hint: such as: forbear explain GET 'https://host/path', or aws sqs.SendMessage; put "),
         (("GET", "localhost:8080/a"), "hint: use http://localhost:8080/a\n"),
         (("GET", "[::1]:8080/a"), "hint: use http://[::1]:8080/a\n"),
         (("GET", "localhost.example.com/a"), "hint: use https://localhost.example.com/a\n"),

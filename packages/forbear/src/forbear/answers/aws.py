@@ -41,7 +41,7 @@ def parse_call(words: Sequence[str], parameters: object) -> AwsCall:
         raise NoAnswer(
             f"a call of AWS is a service and an operation, got {len(words)} words", "such as sqs SendMessage"
         )
-    service, operation = words
+    service, operation = words[0].lower(), words[1]
     if service not in services():
         raise NoAnswer(f"no such service of AWS: {service}", _similar(service, services()))
     model = _service_model(service)

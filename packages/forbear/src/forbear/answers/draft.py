@@ -101,6 +101,10 @@ def _split(url: str) -> SplitResult:
     scheme = url.partition("://")[0].lower() if "://" in url else ""
     if scheme == "gs":
         raise NoAnswer("a gs:// URL names an object, not a request", f"use {_json_url(url)}")
+    if not scheme and url.startswith("/"):
+        raise NoAnswer(
+            f"the URL must name a host, got {_hide_secrets(url)}", "write it as https://host/path, in quotes"
+        )
     if not scheme:
         scheme = "http" if _THIS_MACHINE.match(url) else "https"
         raise NoAnswer(f"the URL has no scheme: {_hide_secrets(url)}", f"use {scheme}://{_hide_secrets(url)}")

@@ -78,6 +78,7 @@ def load(name: str) -> click.Command:
     if entry is None:
         near = find_similar(name, names())
         cure = "" if near is None else f"did you mean {near}? "
+        cure = "the storm is an option of pytest: pytest --forbear-storm; " if name == "storm" else cure
         raise BadInput(f"no such command: {name}", f"{cure}the commands are {', '.join(names())}")
     try:
         return _load_foreign(entry)
@@ -208,6 +209,9 @@ class App(click.Group):
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
             sys.stdout.flush()
             sys.exit(code)
+        except click.exceptions.NoArgsIsHelpError as error:  # a group without a command: its message is the help
+            click.echo(error.format_message(), err=True)
+            sys.exit(error.exit_code)
         except click.ClickException as error:
             problem = error if isinstance(error, Problem) else usage_error(error)
             problem.show()

@@ -202,7 +202,7 @@ def _answer_request(words: tuple[str, ...], options: _ExplainOptions) -> "Answer
     if len(words) != 2:
         raise BadInput(
             f"a request is a METHOD and a URL, got {len(words)} word{'' if len(words) == 1 else 's'}",
-            "such as: forbear explain GET 'https://host/path'; put headers in quotes",
+            "such as: forbear explain GET 'https://host/path', or aws sqs.SendMessage; put headers in quotes",
         )
     draft = Draft(_read)
     for line in options["headers"]:
