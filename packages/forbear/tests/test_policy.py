@@ -19,6 +19,7 @@ from forbear.run.budget import Budget
 from forbear.run.judges import RAISE
 from forbear_testkit.run.cases import Broken, Busy
 
+NO_BACKOFF = "`backoff` must have a delay(n, u, previous) method, such as forbear.Exponential(), got {}"
 WRONG = "`on` must be exception types or a callable that judges an error, got {}"
 BUDGET = Budget()
 
@@ -200,12 +201,16 @@ ON_TYPES = "`on` must list subclasses of Exception, got {}, which ends programs 
         (
             {"on": [OSError]},
             TypeError,
-            WRONG.format([OSError]),
+            WRONG.format([OSError]) + "; write a tuple: on=(OSError, ValueError)",
         ),
         ({"on": ()}, ValueError, "`on` must list at least one exception type, got none"),
         ({"on": (OSError, 5)}, TypeError, WRONG.format(5)),
         ({"on": (OSError, "x")}, TypeError, WRONG.format("'x'")),
-        ({"on": ((OSError,),)}, TypeError, WRONG.format((OSError,))),
+        (
+            {"on": ((OSError,),)},
+            TypeError,
+            WRONG.format((OSError,)) + "; write a tuple: on=(OSError, ValueError)",
+        ),
         ({"on": int}, TypeError, "`on` must list exception types, got <class 'int'>"),
         ({"on": BaseException}, TypeError, ON_TYPES.format("BaseException")),
         ({"on": KeyboardInterrupt}, TypeError, ON_TYPES.format("KeyboardInterrupt")),
@@ -226,12 +231,22 @@ ON_TYPES = "`on` must list subclasses of Exception, got {}, which ends programs 
         (
             {"backoff": 5},
             TypeError,
-            "`backoff` must have a delay(n, u, previous) method, such as forbear.Exponential(), got 5",
+            NO_BACKOFF.format("5; write forbear.Constant(5)"),
+        ),
+        (
+            {"backoff": [1, 2]},
+            TypeError,
+            NO_BACKOFF.format("[1, 2]; write forbear.Sequence([1, 2])"),
+        ),
+        (
+            {"backoff": Constant},
+            TypeError,
+            NO_BACKOFF.format(f"{Constant!r}; write Constant(...)"),
         ),
         (
             {"backoff": None},
             TypeError,
-            "`backoff` must have a delay(n, u, previous) method, such as forbear.Exponential(), got None",
+            NO_BACKOFF.format(None),
         ),
         ({"on_result": 5}, TypeError, "`on_result` must be callable or None, got 5"),
         ({"on_event": "log"}, TypeError, "`on_event` must be callable or None, got 'log'"),

@@ -25,6 +25,12 @@ FOREIGN = [
     ({"total": 1}, "`retry` takes no `total`: write `attempts`"),
     ({"reraise": True}, "`retry` takes no `reraise`: leave it out, because the last error is always raised"),
     ({"atempts": 3}, "`retry` takes no `atempts`: did you mean `attempts`?"),
+    ({"before": print}, "`retry` takes no `before`: write `on_event`"),
+    ({"after": print}, "`retry` takes no `after`: write `on_event`"),
+    ({"before_sleep": print}, "`retry` takes no `before_sleep`: write `on_event`"),
+    ({"retry_error_callback": print}, "`retry` takes no `retry_error_callback`: write `on_give_up`"),
+    ({"backoff_factor": 1}, "`retry` takes no `backoff_factor`: write `backoff`"),
+    ({"wait_max": 1}, "`retry` takes no `wait_max`: write backoff=forbear.Exponential(maximum=...)"),
     ({"zzz": 3}, "`retry` takes no `zzz`: it takes on, attempts, timeout"),
 ]
 

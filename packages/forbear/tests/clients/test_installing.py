@@ -143,7 +143,7 @@ def _session() -> object:
         (lambda: grpc.insecure_channel("localhost:1"), "grpc.intercept_channel(channel, forbear.clients.grpc"),
         (urllib3.PoolManager, "urllib3.PoolManager(retries=forbear.clients.urllib3.Retry())"),
         (object, "decorate the function that calls it: @forbear.retry(forbear.transient)"),
-        (lambda: httpx.Client, "decorate the function that calls it"),
+        (lambda: httpx.Client, "`client` must be a client, not its class: write Client(...), got <class"),
     ],
 )
 def test_other_clients_are_refused_with_the_line_to_write(make: Any, line: str) -> None:

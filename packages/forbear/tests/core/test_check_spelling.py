@@ -14,7 +14,9 @@ KNOWN = ("attempts", "timeout", "backoff")
         (["max_retries"], "`retry` takes no `max_retries`: write `attempts`, which counts the first call, too: add 1"),
         (["reraise"], "`retry` takes no `reraise`: leave it out, because the last error is always raised"),
         (["atempts", "wait"], "`retry` takes no `atempts`: did you mean `attempts`?"),
-        (["maximum"], "`retry` takes no `maximum`: it takes attempts, timeout, backoff"),
+        (["maximum"], "`retry` takes no `maximum`: write backoff=forbear.Exponential(maximum=...)"),
+        (["base"], "`retry` takes no `base`: write backoff=forbear.Exponential(multiplier=...)"),
+        (["jitter"], "`retry` takes no `jitter`: write backoff=forbear.Exponential(jitter=...)"),
         (["exceptions"], "`retry` takes no `exceptions`: it takes attempts, timeout, backoff"),
     ],
 )
@@ -23,6 +25,12 @@ def test_an_unknown_keyword_names_the_cure(unknown: list[str], text: str) -> Non
     with pytest.raises(TypeError) as caught:
         refuse_unknown("retry", unknown, KNOWN)
     assert str(caught.value) == text
+
+
+def test_the_words_of_a_backoff_need_one() -> None:
+    """What takes no backoff lists what it takes."""
+    with pytest.raises(TypeError, match="`update` takes no `jitter`: it takes read, write"):
+        refuse_unknown("update", ["jitter"], ("read", "write"))
 
 
 def test_known_keywords_pass() -> None:

@@ -1,9 +1,10 @@
 """Functions that cannot be retried are refused, with the reason and what to do instead."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import pytest
@@ -85,6 +86,19 @@ def test_what_is_not_callable_is_refused(thing: Any) -> None:
         with pytest.raises(TypeError) as caught:
             refuse(thing)
         assert str(caught.value) == f"only a callable can be retried, got {thing!r}"
+
+
+def test_what_stands_for_a_function_is_refused_with_the_cure() -> None:
+    """A property is decorated below it, and a coroutine is a call that was written in the place of its function."""
+    call = coroutine(1)
+    for thing, cure in (
+        (property(len), "@forbear.retry(...) belongs below @property"),
+        (cached_property(len), "@forbear.retry(...) belongs below @property"),
+        (call, "pass the function and its arguments: policy.acall(function, 1)"),
+    ):
+        with pytest.raises(TypeError, match=re.escape(cure)):
+            check_retryable(thing)
+    call.close()
 
 
 class Compiled(Coroutine[object, object, object]):

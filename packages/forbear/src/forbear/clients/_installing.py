@@ -81,6 +81,8 @@ def _refusal(client: object) -> TypeError:
         if line is not None:
             library = kind.__module__.partition(".")[0]
             return TypeError(f"`client` of {library} takes no retries once it is made: write {line}")
+    if isinstance(client, type):
+        return TypeError(f"`client` must be a client, not its class: write {client.__name__}(...), got {client!r}")
     return TypeError(
         "`client` must be one of httpx, httpx2, requests, boto3 or Google, or of an SDK which sends by httpx; "
         f"for any other, decorate the function that calls it: @forbear.retry(forbear.transient); got {client!r}"

@@ -168,13 +168,14 @@ _OURS = {
     theirs: ours
     for ours, names in {
         "attempts": "max_attempts max_retries max_tries retries stop_max_attempt_number total tries",
-        "backoff": "wait wait_initial wait_max",
-        "initial": "min",
-        "maximum": "max max_backoff max_value max_wait",
-        "multiplier": "base exp_base factor",
-        "on": "exceptions giveup retry retry_on_exception status_forcelist",
-        "on_event": "on_backoff",
-        "on_give_up": "on_giveup",
+        "backoff": "backoff_factor interval wait",
+        "initial": "min wait_initial",
+        "jitter": "wait_jitter",
+        "maximum": "max max_backoff max_value max_wait wait_max",
+        "multiplier": "base exp_base factor wait_exp_base",
+        "on": "exception exceptions giveup predicate retry retry_on_exception status_forcelist",
+        "on_event": "after before before_sleep on_backoff on_error on_retry",
+        "on_give_up": "on_giveup retry_error_callback",
         "on_result": "retry_on_result",
         "seconds": "delay",
         "timeout": "deadline max_delay max_time",
@@ -183,6 +184,8 @@ _OURS = {
     for theirs in names.split()
 }
 """The keywords of other retry libraries, and what they are called here; an empty text: forbear always does so."""
+
+_OF_EXPONENTIAL = ("initial", "multiplier", "maximum", "jitter")
 
 
 def find_similar(name: str, known: "Iterable[str]", likeness: float = 0.6) -> str | None:
@@ -204,12 +207,14 @@ def refuse_unknown(function: str, unknown: "Iterable[str]", known: "Sequence[str
     `function` is the name of the function or class that got them.
     """
     for name in unknown:
-        ours = _OURS.get(name)
+        ours = _OURS.get(name, name)
         if ours == "":
             cure = "leave it out, because the last error is always raised"
         elif ours in known:
             counts = name == "total" or "retries" in name
             cure = f"write `{ours}`" + (", which counts the first call, too: add 1" if counts else "")
+        elif ours in _OF_EXPONENTIAL and "backoff" in known:
+            cure = f"write backoff=forbear.Exponential({ours}=...)"
         else:
             near = find_similar(name, known)
             cure = f"it takes {', '.join(known)}" if near is None else f"did you mean `{near}`?"

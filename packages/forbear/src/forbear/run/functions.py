@@ -89,7 +89,12 @@ def is_async(function: object) -> bool:
 def check_retryable(function: object) -> None:
     """Raise TypeError for what cannot be retried: no callables, (async) generator functions, context managers."""
     if not callable(function):
-        raise TypeError(f"only a callable can be retried, got {function!r}")
+        cure = ""
+        if hasattr(type(function), "cr_code"):  # a coroutine: the call was written in the place of the function
+            cure = "; pass the function and its arguments: policy.acall(function, 1)"
+        elif hasattr(type(function), "__get__"):
+            cure = "; decorate the function itself: @forbear.retry(...) belongs below @property"
+        raise TypeError(f"only a callable can be retried, got {function!r}{cure}")
     inner = _innermost(function)
     if getattr(getattr(inner, "__code__", None), "co_qualname", None) in _CONTEXT_MANAGERS:
         raise TypeError(

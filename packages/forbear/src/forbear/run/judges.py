@@ -69,8 +69,14 @@ def types_of(types: "Any", on: "Any") -> "Any":
                 "`retry` needs the errors to retry before it can decorate: write @forbear.retry(OSError); "
                 f"a function that judges errors is passed as on=, got {kind!r}"
             )
-        raise TypeError(f"positional arguments of `retry` must be exception types, as in retry(OSError), got {kind!r}")
+        cure = "; write them one by one: retry(OSError, ValueError)" if isinstance(kind, _SEVERAL) else ""
+        raise TypeError(
+            f"positional arguments of `retry` must be exception types, as in retry(OSError), got {kind!r}{cure}"
+        )
     return types[0] if len(types) == 1 else types
+
+
+_SEVERAL = (tuple, list, set, frozenset)
 
 
 def make_judge(on: "Any") -> "Any":
@@ -106,7 +112,8 @@ def _check_part(on: "Any") -> None:
         return
     refuse_foreign("on", on)
     if not callable(on):
-        raise TypeError(f"`on` must be exception types or a callable that judges an error, got {on!r}")
+        cure = "; write a tuple: on=(OSError, ValueError)" if isinstance(on, _SEVERAL) else ""
+        raise TypeError(f"`on` must be exception types or a callable that judges an error, got {on!r}{cure}")
     refuse_async("`on`", on, JUDGE)
     check_takes("`on`", on, "error")
 

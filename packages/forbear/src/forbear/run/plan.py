@@ -142,8 +142,11 @@ def _check_limits(name: str, value: "Any") -> "Any":
 def _check_backoff(name: str, value: "Any") -> "Any":
     if isinstance(value, type) or not callable(getattr(value, "delay", None)):
         refuse_foreign(name, value)
+        cure = f"; write forbear.Constant({value!r})" if type(value) in (int, float) else ""
+        cure = f"; write forbear.Sequence({value!r})" if isinstance(value, list | tuple) else cure
+        cure = f"; write {value.__name__}(...)" if isinstance(value, type) else cure
         raise TypeError(
-            f"`{name}` must have a delay(n, u, previous) method, such as forbear.Exponential(), got {value!r}"
+            f"`{name}` must have a delay(n, u, previous) method, such as forbear.Exponential(), got {value!r}{cure}"
         )
     if not isinstance(value, UserRecord):  # one of forbear's own
         check_takes(f"`delay` of `{name}`", value.delay, "n", "u", "previous")

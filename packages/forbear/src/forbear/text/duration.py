@@ -27,5 +27,10 @@ def parse_duration(text: str, *, plain: bool = False) -> float | None:
 
 
 def show(seconds: float) -> str:
-    """Format seconds for people, with three digits, or whole from 100 on: "31.2 s", "0.05 s", "600 s", "1e+15 s"."""
+    """Format seconds for people, with three digits, or whole from 100 on: "31.2 s", "0.05 s", "600 s", "1e+15 s".
+
+    Below a tenth of a millisecond it is whole microseconds, if there are any: "0.000066 s", "1e-07 s".
+    """
+    if 1e-6 <= seconds < 1e-4:
+        return f"{seconds:.6f} s"
     return f"{seconds:.0f} s" if 100 <= seconds < 1e15 else f"{seconds:.3g} s"
