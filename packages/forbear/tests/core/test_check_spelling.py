@@ -28,7 +28,7 @@ def test_an_unknown_keyword_names_the_cure(unknown: list[str], text: str) -> Non
 
 
 def test_the_words_of_a_backoff_need_one() -> None:
-    """What takes no backoff lists what it takes."""
+    """A function that takes no backoff lists its own words."""
     with pytest.raises(TypeError, match="`update` takes no `jitter`: it takes read, write"):
         refuse_unknown("update", ["jitter"], ("read", "write"))
 
