@@ -1,7 +1,6 @@
 """The state of a cloud, and its administration under /_cloud/: state, logs and faults as JSON, for other processes."""
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TypeAlias
 
 from forbear_cloud.faults.fault import Fault
@@ -127,10 +126,10 @@ _COMMANDS: dict[str, dict[str, _Command]] = {
     "health": {"GET": lambda _state, _request: None},
     "state": {"GET": _state},
     "effects": {
-        "GET": lambda state, _: {"total": state.effects.total, "effects": [asdict(each) for each in state.effects]}
+        "GET": lambda state, _: {"total": state.effects.total, "effects": [each._asdict() for each in state.effects]}
     },
     "requests": {
-        "GET": lambda state, _: {"total": state.requests.total, "requests": [asdict(each) for each in state.requests]}
+        "GET": lambda state, _: {"total": state.requests.total, "requests": [each._asdict() for each in state.requests]}
     },
     "faults": {"POST": _add_faults, "DELETE": lambda state, _: state.plan.clear()},
     "reset": {"POST": lambda state, _: state.reset()},

@@ -2,8 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from forbear_cloud.operations import steps_of
 
@@ -12,8 +11,7 @@ _LARGEST = 64 * 1024 * 1024
 _SHARED = 256
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedEffect:
+class LoggedEffect(NamedTuple):
     """One committed change of the resource by an operation; `sequence` numbers the changes from 1.
 
     `generation` is that of the bucket or object concerned, None without one. `token` is the idempotency token of the
@@ -36,8 +34,7 @@ class LoggedEffect:
         return len(self.resource) + len(self.token or "")
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedRequest:
+class LoggedRequest(NamedTuple):
     """One request and its result.
 
     `status` is that of the response, None if none was sent or the body of the request broke off. `fault` is the name of

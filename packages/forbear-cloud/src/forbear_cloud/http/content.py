@@ -24,16 +24,16 @@ class Content:
     `crc32c` and `md5` are its hashes in base64 if they are known already; otherwise they are computed on first use.
     """
 
-    __slots__ = ("_crc32c", "_ends", "_md5", "pieces")
+    __slots__ = ("_crc32c", "_md5", "_size", "pieces")
 
     def __init__(self, pieces: Iterable[Piece] = (), crc32c: str | None = None, md5: str | None = None) -> None:
         self.pieces = tuple(pieces)
-        self._ends = [*accumulate(map(len, self.pieces))]
+        self._size = sum(map(len, self.pieces))
         self._crc32c = crc32c
         self._md5 = md5
 
     def __len__(self) -> int:
-        return self._ends[-1] if self._ends else 0
+        return self._size
 
     @property
     def count(self) -> int:
@@ -50,10 +50,11 @@ class Content:
         end = len(self) if end is None else min(end, len(self))
         if start <= 0 and end == len(self):
             return self
-        first, last = bisect_right(self._ends, start), bisect_right(self._ends, end - 1)
+        ends = list(accumulate(map(len, self.pieces)))
+        first, last = bisect_right(ends, start), bisect_right(ends, end - 1)
         pieces: list[Piece] = []
         for index in range(first, last + 1 if start < end else first):
-            piece, before = self.pieces[index], self._ends[index - 1] if index else 0
+            piece, before = self.pieces[index], ends[index - 1] if index else 0
             skipped, wanted = max(start - before, 0), end - before
             pieces.append(memoryview(piece)[skipped:wanted] if skipped or wanted < len(piece) else piece)
         return Content(pieces)
@@ -61,7 +62,7 @@ class Content:
     def drop_bytes(self) -> "Content":
         """Return content with the same length and hashes but no bytes, which takes next to no memory."""
         rest = Content((), self.crc32c, self.md5)
-        rest._ends = [len(self)]
+        rest._size = self._size
         return rest
 
     @property

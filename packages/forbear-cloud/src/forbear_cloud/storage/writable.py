@@ -101,10 +101,12 @@ def object_fields(body: Mapping[str, Json]) -> JsonObject:
 
 def _check(body: Mapping[str, Json], types: Mapping[str, type]) -> JsonObject:
     fields: JsonObject = {}
-    for name in types.keys() & body.keys():
-        value = body[name]
-        if value is not None and not isinstance(value, types[name]):
-            raise invalid(f"Invalid value for {name}: it must be {_TYPE_NAMES[types[name]]}.")
+    for name, value in body.items():
+        kind = types.get(name)
+        if kind is None:
+            continue
+        if value is not None and not isinstance(value, kind):
+            raise invalid(f"Invalid value for {name}: it must be {_TYPE_NAMES[kind]}.")
         if name in _STRING_MAPS:
             for key, entry in get_object(body, name).items():
                 if entry is not None and not isinstance(entry, str):
