@@ -146,6 +146,12 @@ def test_http_and_grpc_are_told_apart(error: Exception, status: int | None, code
     assert (shapes.status_of(error), shapes.code_of(error)) == (status, code)
 
 
+def test_a_call_is_told_in_one_line() -> None:
+    """The own texts of grpc's errors have four lines."""
+    assert shapes.text_of_call(errors.OF_GRPC["grpc.aio"](grpc.StatusCode.UNAVAILABLE, ())) == "UNAVAILABLE: x"
+    assert shapes.text_of_call(OSError("two\nlines")) is None
+
+
 def test_a_status_is_judged_as_one_of_http() -> None:
     """The documented profile takes every 5xx for transient, but UNIMPLEMENTED, the code of a 501, for permanent."""
     assert memorystore.documented.verdict_of_error(api_core.from_http_status(501, "x")) == TRANSIENT

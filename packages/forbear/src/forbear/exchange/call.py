@@ -179,6 +179,7 @@ class RetriedCall(CallState):
             error,
             unsafe=unsafe,
             name=name,
+            text=errors.text_of_call(error),
             blocked=None if stuck is None else Stop(Reason.BODY, stuck),
             maybe_done=code in judgement.maybe_done,
             vouched=by_word or (judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED),

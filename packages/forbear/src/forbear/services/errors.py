@@ -17,8 +17,10 @@ from forbear.core.chain import arguments_of, chain, read
 from forbear.core.check import is_mapping
 from forbear.core.limits import Limits
 from forbear.core.record import Record
+from forbear.core.report import text_of, writable
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safety, Verdict, settle
+from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import Metadata, is_rpc_service
 from forbear.http.request import READS, Request, joined
@@ -80,6 +82,15 @@ def code_of(error: object) -> int | None:
     if number is None and not _is_http(error):
         number = _number(read(error, "grpc_status_code"))
     return number
+
+
+def text_of_call(error: Exception) -> str | None:
+    """Return the code and the details of a gRPC error whose own text has several lines, None for any other error."""
+    code = code_of(error)
+    if code is not None and "\n" in text_of(error):
+        with suppress(Exception):
+            return writable(f"{codes.NAMES[code]}: {read(error, 'details')()}")
+    return None
 
 
 def metadata_of(error: object) -> Metadata:
