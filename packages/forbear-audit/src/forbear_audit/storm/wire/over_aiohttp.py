@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from forbear_audit.storm.patching import replace
-from forbear_audit.storm.run_record import RunRecord, SentCall, current_record, record_http_call
+from forbear_audit.storm.patching import lead
+from forbear_audit.storm.run_record import RunRecord, SentCall, record_http_call
 from forbear_audit.storm.wire import canned
 
 _calls: "WeakKeyDictionary[Any, SentCall]" = WeakKeyDictionary()
@@ -18,66 +18,56 @@ def install(undo: ExitStack) -> None:
         import aiohttp
     except ImportError:
         return
-    replace(undo, aiohttp.BaseConnector, "connect", _connect(aiohttp.BaseConnector.connect))
-    replace(undo, aiohttp.ClientRequest, "send", _send(aiohttp.ClientRequest.send))
-    replace(undo, aiohttp.ClientResponse, "start", _start(aiohttp.ClientResponse.start))
+    lead(undo, aiohttp.BaseConnector, "connect", _connect)
+    lead(undo, aiohttp.ClientRequest, "send", _send)
+    lead(undo, aiohttp.ClientResponse, "start", _start)
 
 
-def _connect(original: Callable[..., Any]) -> Callable[..., Any]:
-    async def connect(self: Any, req: Any, traces: Any, timeout: Any) -> Any:
-        from aiohttp import ClientConnectorError
+async def _connect(
+    record: RunRecord, original: Callable[..., Any], self: Any, req: Any, traces: Any, timeout: Any
+) -> Any:
+    from aiohttp import ClientConnectorError
 
-        record = current_record()
-        if record is None:
-            return await original(self, req, traces, timeout)
-        headers = {name.lower(): value for name, value in req.headers.items()}
-        limit = timeout.sock_read or timeout.total
-        call = record_http_call(record, req.method, req.url.raw_host or "", req.url.raw_path, headers, limit)
-        if call.fault == "refused":
-            refused = ConnectionRefusedError(111, "Connection refused")
-            raise record.inject(ClientConnectorError(req.connection_key, refused)) from refused
-        with record.time.sending():
-            connection = await original(self, req, traces, timeout)
-        _calls[connection] = call
-        return connection
-
-    return connect
+    headers = {name.lower(): value for name, value in req.headers.items()}
+    limit = timeout.sock_read or timeout.total
+    call = record_http_call(record, req.method, req.url.raw_host or "", req.url.raw_path, headers, limit)
+    if call.fault == "refused":
+        refused = ConnectionRefusedError(111, "Connection refused")
+        raise record.inject(ClientConnectorError(req.connection_key, refused)) from refused
+    with record.time.sending():
+        connection = await original(self, req, traces, timeout)
+    _calls[connection] = call
+    return connection
 
 
-def _send(original: Callable[..., Any]) -> Callable[..., Any]:
-    async def send(self: Any, conn: Any) -> Any:
-        call = _calls.get(conn)
-        if call is None or not canned.is_status(call.fault):
-            return await original(self, conn)
-        fault = str(call.fault)
-        protocol = conn.protocol
-        transport, protocol.transport = protocol.transport, _Sink(protocol.transport)
-        try:
-            response = await original(self, conn)
-        finally:
-            protocol.transport = transport
-        lines = [f"HTTP/1.1 {fault} {canned.reason(fault)}", "Connection: close"]
-        lines += [f"{name}: {value}" for name, value in canned.headers(fault).items()]
-        protocol.data_received("\r\n".join([*lines, "", ""]).encode() + canned.body(fault))
-        return response
-
-    return send
+async def _send(record: RunRecord, original: Callable[..., Any], self: Any, conn: Any) -> Any:
+    call = _calls.get(conn)
+    if call is None or not canned.is_status(call.fault):
+        return await original(self, conn)
+    fault = str(call.fault)
+    protocol = conn.protocol
+    transport, protocol.transport = protocol.transport, _Sink(protocol.transport)
+    try:
+        response = await original(self, conn)
+    finally:
+        protocol.transport = transport
+    lines = [f"HTTP/1.1 {fault} {canned.reason(fault)}", "Connection: close"]
+    lines += [f"{name}: {value}" for name, value in canned.headers(fault).items()]
+    protocol.data_received("\r\n".join([*lines, "", ""]).encode() + canned.body(fault))
+    return response
 
 
-def _start(original: Callable[..., Any]) -> Callable[..., Any]:
-    async def start(self: Any, connection: Any) -> Any:
-        record, call = current_record(), _calls.pop(connection, None)
-        if record is None or call is None:
-            return await original(self, connection)
-        with record.time.sending():
-            response = await original(self, connection)
-            call.responded, call.has_body = True, self.method != "HEAD" and canned.has_body(response.headers)
-            if call.fault is None or canned.is_status(call.fault):
-                return response
-            body = await response.content.read()
-        return _spoil(record, call, response, body)
-
-    return start
+async def _start(record: RunRecord, original: Callable[..., Any], self: Any, connection: Any) -> Any:
+    call = _calls.pop(connection, None)
+    if call is None:
+        return await original(self, connection)
+    with record.time.sending():
+        response = await original(self, connection)
+        call.responded, call.has_body = True, self.method != "HEAD" and canned.has_body(response.headers)
+        if call.fault is None or canned.is_status(call.fault):
+            return response
+        body = await response.content.read()
+    return _spoil(record, call, response, body)
 
 
 def _spoil(record: RunRecord, call: SentCall, response: Any, body: bytes) -> Any:

@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 from forbear import services
 from forbear.adapters import GrpcCall, judge_rpc
 from forbear_audit.storm.faults import FAULTS
-from forbear_audit.storm.patching import replace
-from forbear_audit.storm.run_record import RunRecord, current_record
+from forbear_audit.storm.patching import lead, replace
+from forbear_audit.storm.run_record import RunRecord
 from forbear_audit.storm.stack import user_stack
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def install(undo: ExitStack, record: RunRecord) -> None:
         for multicallable in (*kinds, getattr(asynchronous, f"{name}MultiCallable")):
             for method in ("__call__", "with_call", "future"):
                 if method in vars(multicallable or object):
-                    replace(undo, multicallable, method, _lead(routes, kind, getattr(multicallable, method)))
+                    lead(undo, multicallable, method, partial(_send, routes, kind))
     # A deadline is a time of the real clock.
     replace(undo, sync, "_deadline", _deadline)
     replace(undo, asynchronous, "_timeout_to_deadline", _deadline)
@@ -99,34 +99,29 @@ def _deadline(timeout: float | None) -> float | None:
     return None if timeout is None else _real_time() + timeout
 
 
-def _lead(routes: "_Routes", kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
-    def send(self: Any, *args: Any, **kwargs: Any) -> Any:
-        record, route = current_record(), routes.of(self)
-        if record is None or route is None:
-            return original(self, *args, **kwargs)
-        record.time.join()
-        record.check()
-        requests = args[:1] or tuple(kwargs.pop(name) for name in ("request", "request_iterator") if name in kwargs)
-        options = dict(zip(_OPTIONS, args[1:], strict=False)) | kwargs
-        message = requests[0] if requests and kind.startswith("unary") else None
-        mark = route.proxy.mark(_origin(record, self._method, kind, message, options))
-        options |= {"metadata": (*(options.get("metadata") or ()), mark), "credentials": None}
-        twin = getattr(route.channel, kind)(self._method, self._request_serializer, self._response_deserializer)
-        if not hasattr(self, "_interceptors"):
-            with record.time.sending():
-                return original(twin, *requests, **options)
-        twin._interceptors = self._interceptors
-        call = original(twin, *requests, **options)
-        if kind.endswith("unary"):
-            record.time.busy += 1
-            call.add_done_callback(partial(_end_call, record))
-        return call
-
-    return send
-
-
-def _end_call(record: RunRecord, call: object) -> None:
-    record.time.count_landing()
+def _send(
+    routes: "_Routes", kind: str, record: RunRecord, original: Callable[..., Any], self: Any, *args: Any, **kwargs: Any
+) -> Any:
+    route = routes.of(self)
+    if route is None:
+        return original(self, *args, **kwargs)
+    record.time.join()
+    record.check()
+    requests = args[:1] or tuple(kwargs.pop(name) for name in ("request", "request_iterator") if name in kwargs)
+    options = dict(zip(_OPTIONS, args[1:], strict=False)) | kwargs
+    message = requests[0] if requests and kind.startswith("unary") else None
+    mark = route.proxy.mark(_origin(record, self._method, kind, message, options))
+    options |= {"metadata": (*(options.get("metadata") or ()), mark), "credentials": None}
+    twin = getattr(route.channel, kind)(self._method, self._request_serializer, self._response_deserializer)
+    if not hasattr(self, "_interceptors"):
+        with record.time.sending():
+            return original(twin, *requests, **options)
+    twin._interceptors = self._interceptors
+    call = original(twin, *requests, **options)
+    if kind.endswith("unary"):
+        record.time.busy += 1
+        call.add_done_callback(record.time.count_landing)
+    return call
 
 
 _OPTIONS = ("timeout", "metadata", "credentials", "wait_for_ready", "compression")

@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-from forbear_audit.storm.patching import replace
-from forbear_audit.storm.run_record import RunRecord, SentCall, current_record, record_http_call
+from forbear_audit.storm.patching import finish, lead, run_now
+from forbear_audit.storm.run_record import RunRecord, SentCall, record_http_call
 from forbear_audit.storm.wire import canned
 
 
@@ -18,92 +19,50 @@ def install(undo: ExitStack) -> None:
             core = import_module(name)
         except ImportError:
             continue
-        replace(undo, core.HTTPConnection, "handle_request", _sync(core, core.HTTPConnection.handle_request))
-        asynchronous = core.AsyncHTTPConnection
-        replace(undo, asynchronous, "handle_async_request", _async(core, asynchronous.handle_async_request))
+        handle = partial(_handle, core)
+        lead(undo, core.HTTPConnection, "handle_request", run_now(handle))
+        lead(undo, core.AsyncHTTPConnection, "handle_async_request", handle)
 
 
-def _sync(core: Any, original: Callable[..., Any]) -> Callable[..., Any]:
-    def handle_request(self: Any, request: Any) -> Any:
-        record = current_record()
-        if record is None:
-            return original(self, request)
-        call = _begin(record, request)
-        if (response := _unsent(core, call, self)) is not None:
-            return response
-        if call.fault == "refused" and _is_open(self):
-            record.withdraw(call)
-            self._connection.close()
-            raise core.ConnectionNotAvailable  # so that the pool sends the request over a new connection
-        try:
-            with record.time.sending(), _refusing(core, record, call, self, request):
-                response = original(self, request)
-                call.responded, call.has_body = True, canned.has_body(_names(response))
-                if call.fault in {None, "refused"}:
-                    return response
-                body = response.read()
-                response.close()
-        except core.ConnectionNotAvailable:
-            record.withdraw(call)
-            raise
-        return _spoil(core, record, call, response, body)
-
-    return handle_request
-
-
-def _async(core: Any, original: Callable[..., Any]) -> Callable[..., Any]:
-    async def handle_async_request(self: Any, request: Any) -> Any:
-        record = current_record()
-        if record is None:
-            return await original(self, request)
-        call = _begin(record, request)
-        if (response := _unsent(core, call, self)) is not None:
-            return response
-        if call.fault == "refused" and _is_open(self):
-            record.withdraw(call)
-            await self._connection.aclose()
-            raise core.ConnectionNotAvailable  # so that the pool sends the request over a new connection
-        try:
-            with record.time.sending(), _refusing(core, record, call, self, request):
-                response = await original(self, request)
-                call.responded, call.has_body = True, canned.has_body(_names(response))
-                if call.fault in {None, "refused"}:
-                    return response
-                body = await response.aread()
-                await response.aclose()
-        except core.ConnectionNotAvailable:
-            record.withdraw(call)
-            raise
-        return _spoil(core, record, call, response, body)
-
-    return handle_async_request
+async def _handle(core: Any, record: RunRecord, original: Callable[..., Any], self: Any, request: Any) -> Any:
+    call = _begin(record, request)
+    if canned.is_status(call.fault):
+        return _unsent(core, str(call.fault), self)
+    mark = "a" if isinstance(self, core.AsyncHTTPConnection) else ""  # of methods that an async client awaits
+    if call.fault == "refused" and self._connection is not None:
+        record.withdraw(call)
+        await finish(getattr(self._connection, f"{mark}close")())
+        raise core.ConnectionNotAvailable  # so that the pool sends the request over a new connection
+    try:
+        with record.time.sending(), _refusing(core, record, call, self, request):
+            response = await finish(original(self, request))
+            call.responded, call.has_body = True, canned.has_body(_names(response))
+            if call.fault in {None, "refused"}:
+                return response
+            body = await finish(getattr(response, f"{mark}read")())
+            await finish(getattr(response, f"{mark}close")())
+    except core.ConnectionNotAvailable:
+        record.withdraw(call)
+        raise
+    return _spoil(core, record, call, response, body)
 
 
 def _begin(record: RunRecord, request: Any) -> SentCall:
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in request.headers}
+    host, target = (part.decode("latin-1") for part in (request.url.host, request.url.target))
     timeout = request.extensions.get("timeout", {}).get("read")
-    target = request.url.target.decode("latin-1")
-    return record_http_call(
-        record, request.method.decode(), request.url.host.decode("latin-1"), target, headers, timeout
-    )
+    return record_http_call(record, request.method.decode(), host, target, _names(request), timeout)
 
 
-def _names(response: Any) -> dict[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+def _names(message: Any) -> dict[str, str]:
+    """Return the headers of a request or a response."""
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in message.headers}
 
 
-def _unsent(core: Any, call: SentCall, connection: Any) -> Any:
-    """Return the response to a request that is not sent, None if it is to be sent."""
-    if not canned.is_status(call.fault):
-        return None
+def _unsent(core: Any, fault: str, connection: Any) -> Any:
+    """Return the response to a request that is not sent."""
     if connection._connection is None:
         connection._connect_failed = True  # so that the pool drops the connection, which was never made
-    fault = str(call.fault)
     return core.Response(int(fault), headers=canned.headers(fault), content=canned.body(fault))
-
-
-def _is_open(connection: Any) -> bool:
-    return connection._connection is not None
 
 
 @contextmanager

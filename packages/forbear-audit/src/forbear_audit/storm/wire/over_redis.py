@@ -3,14 +3,16 @@
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
+from inspect import iscoroutinefunction
 from typing import Any
 
 from forbear.adapters import describe_command
 from forbear_audit.storm.counting import watch_redis
 from forbear_audit.storm.faults import REDIS_FAULTS
-from forbear_audit.storm.patching import replace
-from forbear_audit.storm.run_record import RunRecord, SentCall, current_record, replace_ids
+from forbear_audit.storm.patching import Handle, finish, lead, run_now
+from forbear_audit.storm.run_record import RunRecord, SentCall, replace_ids
 
 _ATTRIBUTE = "_forbear_storm"
 _OWN = frozenset({b"HELLO", b"AUTH", b"SELECT", b"CLIENT", b"READONLY", b"COMMAND", b"CLUSTER", b"INFO"})
@@ -27,10 +29,10 @@ def install(undo: ExitStack) -> None:
             asynchronous = import_module(f"{library}.asyncio.connection").AbstractConnection
         except ImportError:
             continue
-        replace(undo, sync, "send_packed_command", _send(sync.send_packed_command))
-        replace(undo, sync, "read_response", _read(errors, sync.read_response))
-        replace(undo, asynchronous, "send_packed_command", _asend(asynchronous.send_packed_command))
-        replace(undo, asynchronous, "read_response", _aread(errors, asynchronous.read_response))
+        handles: dict[str, Handle] = {"send_packed_command": _send, "read_response": partial(_read, errors)}
+        for name, handle in handles.items():
+            lead(undo, sync, name, run_now(handle))
+            lead(undo, asynchronous, name, handle)
 
 
 @dataclass(slots=True)
@@ -62,100 +64,53 @@ def _name(command: tuple[bytes, ...]) -> str:
     return f"{words[0].upper()} {key}" if 0 < len(key) <= _LONGEST and key.isprintable() else words[0].upper()
 
 
-def _send(original: Callable[..., Any]) -> Callable[..., Any]:
-    def send_packed_command(self: Any, command: Any, check_health: bool = True) -> Any:
-        record, packed = current_record(), _pack(command)
-        commands = _unpack(packed)
-        if record is None or not commands or all(command[0].upper() in _OWN for command in commands):
-            return original(self, packed, check_health)
-        call = _begin(record, self, commands)
-        if call.fault == "refused":
-            self.disconnect()
-            self._connect = _refusing(record)
-            try:
-                return original(self, packed, check_health)
-            finally:
-                del self._connect
-        with record.time.sending():
-            original(self, packed, check_health)
-        setattr(self, _ATTRIBUTE, _Pending(call, len(commands)))
-        return None
-
-    return send_packed_command
-
-
-def _asend(original: Callable[..., Any]) -> Callable[..., Any]:
-    async def send_packed_command(self: Any, command: Any, check_health: bool = True) -> Any:
-        record, packed = current_record(), _pack(command)
-        commands = _unpack(packed)
-        if record is None or not commands or all(command[0].upper() in _OWN for command in commands):
-            return await original(self, packed, check_health)
-        call = _begin(record, self, commands)
-        if call.fault == "refused":
-            await self.disconnect(nowait=True)
-            refuse = _refusing(record)
-
-            async def _connect() -> None:
-                refuse()
-
-            self._connect = _connect
-            try:
-                return await original(self, packed, check_health)
-            finally:
-                del self._connect
-        with record.time.sending():
-            await original(self, packed, check_health)
-        setattr(self, _ATTRIBUTE, _Pending(call, len(commands)))
-        return None
-
-    return send_packed_command
+async def _send(
+    record: RunRecord, original: Callable[..., Any], self: Any, command: Any, check_health: bool = True
+) -> Any:
+    packed = _pack(command)
+    commands = _unpack(packed)
+    if not commands or all(words[0].upper() in _OWN for words in commands):
+        return await finish(original(self, packed, check_health))
+    call = _begin(record, self, commands)
+    if call.fault == "refused":
+        await _disconnect(self)
+        self._connect = partial(_refuse, record)
+        try:
+            return await finish(original(self, packed, check_health))
+        finally:
+            del self._connect
+    with record.time.sending():
+        await finish(original(self, packed, check_health))
+    setattr(self, _ATTRIBUTE, _Pending(call, len(commands)))
+    return None
 
 
-def _refusing(record: RunRecord) -> Callable[[], None]:
-    def _connect() -> None:
-        raise record.inject(ConnectionRefusedError(111, "Connection refused"))
-
-    return _connect
+def _refuse(record: RunRecord) -> None:
+    raise record.inject(ConnectionRefusedError(111, "Connection refused"))
 
 
-def _read(errors: Any, original: Callable[..., Any]) -> Callable[..., Any]:
-    def read_response(self: Any, *args: Any, **kwargs: Any) -> Any:
-        record, pending = current_record(), self.__dict__.get(_ATTRIBUTE)
-        if record is None or pending is None:
-            return original(self, *args, **kwargs)
-        with record.time.sending():
-            if pending.call.fault is None:
-                _count_down(self, pending)
-                with _noting_response(errors, pending.call):
-                    return original(self, *args, **kwargs)
-            for _ in range(pending.left):
-                with suppress(errors.ResponseError):
-                    original(self, *args, **kwargs)
-        delattr(self, _ATTRIBUTE)
-        self.disconnect()
-        raise _error(errors, record, pending.call)
-
-    return read_response
+async def _disconnect(connection: Any) -> None:
+    options = {"nowait": True} if iscoroutinefunction(connection.disconnect) else {}
+    await finish(connection.disconnect(**options))
 
 
-def _aread(errors: Any, original: Callable[..., Any]) -> Callable[..., Any]:
-    async def read_response(self: Any, *args: Any, **kwargs: Any) -> Any:
-        record, pending = current_record(), self.__dict__.get(_ATTRIBUTE)
-        if record is None or pending is None:
-            return await original(self, *args, **kwargs)
-        with record.time.sending():
-            if pending.call.fault is None:
-                _count_down(self, pending)
-                with _noting_response(errors, pending.call):
-                    return await original(self, *args, **kwargs)
-            for _ in range(pending.left):
-                with suppress(errors.ResponseError):
-                    await original(self, *args, **kwargs)
-        delattr(self, _ATTRIBUTE)
-        await self.disconnect(nowait=True)
-        raise _error(errors, record, pending.call)
-
-    return read_response
+async def _read(
+    errors: Any, record: RunRecord, original: Callable[..., Any], self: Any, *args: Any, **kwargs: Any
+) -> Any:
+    pending = self.__dict__.get(_ATTRIBUTE)
+    if pending is None:
+        return await finish(original(self, *args, **kwargs))
+    with record.time.sending():
+        if pending.call.fault is None:
+            _count_down(self, pending)
+            with _noting_response(errors, pending.call):
+                return await finish(original(self, *args, **kwargs))
+        for _ in range(pending.left):
+            with suppress(errors.ResponseError):
+                await finish(original(self, *args, **kwargs))
+    delattr(self, _ATTRIBUTE)
+    await _disconnect(self)
+    raise _error(errors, record, pending.call)
 
 
 @contextmanager

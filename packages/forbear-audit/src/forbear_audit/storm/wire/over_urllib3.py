@@ -10,8 +10,8 @@ from io import BytesIO
 from typing import Any
 
 from forbear.services.aws import classify
-from forbear_audit.storm.patching import replace
-from forbear_audit.storm.run_record import RunRecord, SentCall, current_record, is_safe_operation, record_http_call
+from forbear_audit.storm.patching import lead
+from forbear_audit.storm.run_record import RunRecord, is_safe_operation, record_http_call
 from forbear_audit.storm.wire import canned
 
 
@@ -19,59 +19,70 @@ def install(undo: ExitStack) -> None:
     """Stand in the way of urllib3, where it is installed, and judge the operations of botocore, where it is loaded."""
     endpoint: Any = sys.modules.get("botocore.endpoint")
     if endpoint is not None:
-        replace(undo, endpoint.Endpoint, "make_request", _judge(endpoint.Endpoint.make_request))
+        lead(undo, endpoint.Endpoint, "make_request", _judge)
     try:
         from urllib3.connectionpool import HTTPConnectionPool
     except ImportError:
         return
-    replace(undo, HTTPConnectionPool, "_make_request", _make(HTTPConnectionPool._make_request))
+    lead(undo, HTTPConnectionPool, "_make_request", _send)
 
 
-def _judge(original: Callable[..., Any]) -> Callable[..., Any]:
-    def make_request(self: Any, operation_model: Any, request_dict: Any) -> Any:
-        parameters: dict[str, Any] = {}
-        with suppress(TypeError, ValueError):  # another protocol than JSON
-            parameters.update(json.loads(request_dict["body"]))
-        token = is_safe_operation.set(classify(operation_model, parameters).repeatable)
-        try:
-            return original(self, operation_model, request_dict)
-        finally:
-            is_safe_operation.reset(token)
-
-    return make_request
+def _judge(record: RunRecord, original: Callable[..., Any], self: Any, operation_model: Any, request_dict: Any) -> Any:
+    parameters: dict[str, Any] = {}
+    with suppress(TypeError, ValueError):  # another protocol than JSON
+        parameters.update(json.loads(request_dict["body"]))
+    token = is_safe_operation.set(classify(operation_model, parameters).repeatable)
+    try:
+        return original(self, operation_model, request_dict)
+    finally:
+        is_safe_operation.reset(token)
 
 
-def _make(original: Callable[..., Any]) -> Callable[..., Any]:
-    from urllib3.exceptions import ReadTimeoutError
+def _send(
+    record: RunRecord,
+    original: Callable[..., Any],
+    self: Any,
+    conn: Any,
+    method: str,
+    url: str,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    passed: dict[Any, Any] = dict(kwargs.get("headers") or self.headers or {})
+    headers = {_text(name).lower(): _text(value) for name, value in passed.items()}
+    limit = _limit(self._get_timeout(kwargs["timeout"])) if "timeout" in kwargs else None
+    path = url if url.startswith("/") else "/" + url.partition("://")[2].partition("/")[2]  # a proxy gets it whole
+    call = record_http_call(record, method, self.host, path, headers, limit)
+    respond = partial(_response, self, conn, method, url, kwargs)
+    if call.fault == "refused":
+        from urllib3.exceptions import NewConnectionError
 
-    def _make_request(self: Any, conn: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
-        record = current_record()
-        if record is None:
-            return original(self, conn, method, url, *args, **kwargs)
-        passed: dict[Any, Any] = dict(kwargs.get("headers") or self.headers or {})
-        headers = {_text(name).lower(): _text(value) for name, value in passed.items()}
-        limit = _limit(self._get_timeout(kwargs["timeout"])) if "timeout" in kwargs else None
-        call = record_http_call(record, method, self.host, _target(url), headers, limit)
-        respond = partial(_response, self, conn, method, url, kwargs)
-        if call.fault == "refused":
-            conn.close()
-            raise record.inject(_refuse(conn))
-        if canned.is_status(call.fault):
-            fault = str(call.fault)
-            return respond(int(fault), canned.headers(fault), BytesIO(canned.body(fault)), canned.reason(fault))
-        with record.time.sending():
-            if call.fault is None:
-                response = original(self, conn, method, url, *args, **kwargs)
-                call.responded, call.has_body = True, method != "HEAD" and canned.has_body(response.headers)
-                return response
-            whole = kwargs | {"preload_content": False, "response_conn": None}
-            response = original(self, conn, method, url, *args, **whole)
-            body = response.read(decode_content=False)
-            response.close()
-            conn.close()
-        return _spoil(record, call, partial(ReadTimeoutError, self, url), response, body, respond)
+        conn.close()
+        refused = "Failed to establish a new connection: [Errno 111] Connection refused"
+        raise record.inject(NewConnectionError(conn, refused))
+    if canned.is_status(call.fault):
+        fault = str(call.fault)
+        return respond(int(fault), canned.headers(fault), BytesIO(canned.body(fault)), canned.reason(fault))
+    with record.time.sending():
+        if call.fault is None:
+            response = original(self, conn, method, url, *args, **kwargs)
+            call.responded, call.has_body = True, method != "HEAD" and canned.has_body(response.headers)
+            return response
+        whole = kwargs | {"preload_content": False, "response_conn": None}
+        response = original(self, conn, method, url, *args, **whole)
+        body = response.read(decode_content=False)
+        response.close()
+        conn.close()
+    if call.fault == "lost":
+        raise record.inject(RemoteDisconnected("Remote end closed connection without response"))
+    if call.fault == "slow":
+        from urllib3.exceptions import ReadTimeoutError
 
-    return _make_request
+        record.time.advance(call.timeout or 0)
+        raise record.inject(ReadTimeoutError(self, url, f"Read timed out. (read timeout={call.timeout})"))
+    headers = {name: value for name, value in response.headers.items() if name.lower() != "transfer-encoding"}
+    headers["Content-Length"] = str(len(body))
+    return respond(response.status, headers, _HalfFile(body, record), response.reason)
 
 
 def _limit(timeout: Any) -> float | None:
@@ -83,37 +94,6 @@ def _limit(timeout: Any) -> float | None:
 
 def _text(value: object) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
-
-
-def _target(url: str) -> str:
-    """Return the path of a URL; through a proxy it is sent whole."""
-    return url if url.startswith("/") else "/" + url.partition("://")[2].partition("/")[2]
-
-
-def _refuse(conn: Any) -> Exception:
-    from urllib3.exceptions import NewConnectionError
-
-    return NewConnectionError(conn, "Failed to establish a new connection: [Errno 111] Connection refused")
-
-
-def _spoil(
-    record: RunRecord,
-    call: SentCall,
-    time_out: Callable[[str], Exception],
-    response: Any,
-    body: bytes,
-    respond: Callable[..., Any],
-) -> Any:
-    """Raise the error of a lost or slow response, or return the response with half of its body."""
-    if call.fault == "lost":
-        raise record.inject(RemoteDisconnected("Remote end closed connection without response"))
-    if call.fault == "slow":
-        record.time.advance(call.timeout or 0)
-        raise record.inject(time_out(f"Read timed out. (read timeout={call.timeout})"))
-    headers = {name: value for name, value in response.headers.items() if name.lower() != "transfer-encoding"}
-    headers["Content-Length"] = str(len(body))
-    half = _HalfFile(body, record)
-    return respond(response.status, headers, half, response.reason)
 
 
 class _HalfFile(BytesIO):
