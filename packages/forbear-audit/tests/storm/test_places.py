@@ -11,9 +11,8 @@ import pytest
 from forbear_audit.storm.faults import PlannedFault
 from forbear_audit.storm.judge import StormFinding
 from forbear_audit.storm.kinds import KINDS, PROVABLE
-from forbear_audit.storm.observe import Observation
 from forbear_audit.storm.places import StormPlan
-from forbear_audit.storm.run_record import SentCall
+from forbear_audit.storm.run_record import RunRecord, SentCall
 from forbear_audit.storm.verdicts import ReachedPlaces, verdict_lines, verdicts_of
 from forbear_testkit import ROOT
 
@@ -62,7 +61,7 @@ def test_a_call_belongs_to_the_places_of_all_its_frames(tmp_path: Path) -> None:
 def test_a_finding_proves_only_places_of_its_rule(kind: str | None, expected: tuple[str, str], tmp_path: Path) -> None:
     """A place is proved by a finding of its rule; else it is not shown, or not reached."""
     plan = StormPlan.read(written(tmp_path), [tmp_path])
-    reached = ReachedPlaces(plan, Observation(None, [sent(tmp_path, 2)]))
+    reached = ReachedPlaces(plan, RunRecord(None, [sent(tmp_path, 2)]))
     fault = PlannedFault("POST /pay", 1, "lost")
     if kind is not None:
         finding = StormFinding(kind, "", "test", "shop.py:2", "POST /pay#1", str(fault), "twice")

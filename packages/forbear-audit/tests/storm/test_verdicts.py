@@ -14,9 +14,9 @@ from forbear_audit.cli.storm_plan import storm_plan
 from forbear_audit.storm.faults import PlannedFault
 from forbear_audit.storm.judge import judge
 from forbear_audit.storm.kinds import PROVABLE
-from forbear_audit.storm.observe import Observation, StormLimits, observing
+from forbear_audit.storm.observe import StormLimits, observing
 from forbear_audit.storm.places import StormPlan
-from forbear_audit.storm.run_record import StormEnded
+from forbear_audit.storm.run_record import RunRecord, StormEnded
 from forbear_audit.storm.verdicts import ReachedPlaces, verdicts_of
 from forbear_testkit.testing.orders import OrdersServer, orders_server
 
@@ -104,7 +104,7 @@ def server() -> Iterator[OrdersServer]:
         yield server
 
 
-def observed(function: Callable[[], object], server: OrdersServer, fault: PlannedFault | None = None) -> Observation:
+def observed(function: Callable[[], object], server: OrdersServer, fault: PlannedFault | None = None) -> RunRecord:
     """Call the function once, in a run of a storm."""
     with suppress(Exception, StormEnded), observing(fault, StormLimits(), [server.count]) as seen:
         function()

@@ -10,8 +10,8 @@ from forbear.adapters import check_at_least
 from forbear_audit.storm.counting import Effects
 from forbear_audit.storm.faults import FAULTS, PlannedFault, parse_fault
 from forbear_audit.storm.judge import StormFinding, judge, plan, unstable
-from forbear_audit.storm.observe import Observation, StormLimits, observing
-from forbear_audit.storm.run_record import StormEnded
+from forbear_audit.storm.observe import StormLimits, observing
+from forbear_audit.storm.run_record import RunRecord, StormEnded
 from forbear_audit.storm.wire.over_grpc import watch_channels
 
 watch_channels()  # here, so that channels that are made before the first run are known
@@ -69,8 +69,8 @@ def storm(
     name = getattr(function, "__qualname__", repr(function))
     extra = () if effects is None else (effects,)
 
-    def run(fault: PlannedFault | None, clean: Observation | None = None) -> Observation:
-        seen = Observation(fault)
+    def run(fault: PlannedFault | None, clean: RunRecord | None = None) -> RunRecord:
+        seen = RunRecord(fault)
         try:
             with observing(fault, limits, extra, clean) as seen:
                 result = function()
@@ -88,7 +88,7 @@ def storm(
     labels = tuple(f"{call.label}#{call.number}" for call in clean.calls)
     if clean.signature() != again.signature():
         return StormReport(name, (unstable(name, differs(clean, again)),), 0, labels)
-    clean.waits.add(again.waits)
+    clean.time.waits.add(again.time.waits)
     planned = [parse_fault(only)] if only else choose_faults(clean, allowed, sample, f"{seed}:{name}")
     findings = [finding for fault in planned for finding in judge(name, clean, run(fault, clean), limits)]
     return StormReport(name, tuple(findings), len(planned), labels)
@@ -109,7 +109,7 @@ def check_faults(faults: Iterable[str]) -> frozenset[str]:
 
 
 def choose_faults(
-    clean: Observation,
+    clean: RunRecord,
     allowed: frozenset[str],
     sample: int | None,
     seed: str,
@@ -123,7 +123,7 @@ def choose_faults(
     return planned if sample >= len(planned) else random.Random(seed).sample(planned, sample)
 
 
-def differs(clean: Observation, again: Observation) -> str:
+def differs(clean: RunRecord, again: RunRecord) -> str:
     """Return the sentence on two clean runs that were not the same."""
     if clean.outcome != again.outcome:
         return f"not deterministic: one clean run {clean.outcome}, the other {again.outcome}"

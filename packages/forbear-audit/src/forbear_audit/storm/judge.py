@@ -10,8 +10,8 @@ from types import CodeType
 from forbear_audit.storm.counting import CHANGES
 from forbear_audit.storm.faults import INJECTED, MAYBE_DONE, RETRY_AFTER, PlannedFault
 from forbear_audit.storm.kinds import KINDS
-from forbear_audit.storm.observe import Observation, StormLimits
-from forbear_audit.storm.run_record import STUCK, SentCall, StormEnded
+from forbear_audit.storm.observe import StormLimits
+from forbear_audit.storm.run_record import STUCK, RunRecord, SentCall, StormEnded
 from forbear_audit.storm.stack import is_of_client, is_part_of
 
 _READING_RPC = re.compile(r"/[\w.]+/(?:Get|List|Describe|Search|Lookup|Count|Check|BatchGet|Query|Read)(?![a-z])")
@@ -58,7 +58,7 @@ def unstable(test: str, text: str) -> StormFinding:
     return StormFinding("unstable", "", test, "?", "", "", text)
 
 
-def plan(clean: Observation) -> list[PlannedFault]:
+def plan(clean: RunRecord) -> list[PlannedFault]:
     """Return all faults to try: each fault for each call, and lasting ones from the first call of each place on."""
     faults: list[PlannedFault] = []
     places: set[tuple[str, str]] = set()
@@ -72,7 +72,7 @@ def plan(clean: Observation) -> list[PlannedFault]:
 
 
 def judge(
-    test: str, clean: Observation, run: Observation, limits: StormLimits, *, nested: bool = False
+    test: str, clean: RunRecord, run: RunRecord, limits: StormLimits, *, nested: bool = False
 ) -> list[StormFinding]:
     """Return the findings on one run with a fault, compared with a clean run of the same test.
 
@@ -90,12 +90,12 @@ def judge(
     ]
 
 
-def _rule(kind: str, run: Observation) -> str:
-    return "CATCH-ALL" if kind == "late" and run.swallowed else KINDS[kind].rule
+def _rule(kind: str, run: RunRecord) -> str:
+    return "CATCH-ALL" if kind == "late" and run.ends.found else KINDS[kind].rule
 
 
 def _judge_all(
-    clean: Observation, run: Observation, target: SentCall, limits: StormLimits, *, nested: bool
+    clean: RunRecord, run: RunRecord, target: SentCall, limits: StormLimits, *, nested: bool
 ) -> Iterator[tuple[str, str]]:
     place = (target.label, target.site)
     attempts = 1 + run.sent()[place] - clean.sent()[place]
@@ -104,13 +104,13 @@ def _judge_all(
     yield from duplicated
     if lasting:
         yield from _find_too_many(run, attempts, limits.attempts, nested=nested)
-    if run.swallowed:
+    if run.ends.found:
         yield "late", "no end: a bare `except:`, or one of BaseException, goes on after each error, interrupts included"
     elif run.ended == STUCK:
         yield "late", "no end: the test waits for something that does not come, and without a limit"
-    elif run.judged and run.elapsed > limits.minutes * 60:
+    elif run.time.judged and run.elapsed > limits.minutes * 60:
         yield "late", f"no end within {limits.minutes:g} virtual minutes"
-    if target.fault == "429" and run.judged:
+    if target.fault == "429" and run.time.judged:
         again = next((call for call in run.calls if call.number > target.number and call.label == target.label), None)
         if again is not None and attempts > 1 and again.at - target.at < RETRY_AFTER:
             yield "early", f"sent again after {again.at - target.at:.1f} s; Retry-After was {RETRY_AFTER} s"
@@ -123,7 +123,7 @@ def _judge_all(
         yield "lost", "given up at the first fault, though it is safe to send again"
 
 
-def _find_too_many(run: Observation, attempts: int, limit: int, *, nested: bool) -> Iterator[tuple[str, str]]:
+def _find_too_many(run: RunRecord, attempts: int, limit: int, *, nested: bool) -> Iterator[tuple[str, str]]:
     """Yield the finding for more attempts than the limit while a fault lasts: without an end, nested, or many."""
     made = f"{attempts} attempts at one call while the fault lasts"
     if attempts > limit and run.ended not in (None, STUCK):
@@ -134,7 +134,7 @@ def _find_too_many(run: Observation, attempts: int, limit: int, *, nested: bool)
         yield "many", f"{made}; the limit is {limit}"
 
 
-def _duplicates(clean: Observation, run: Observation, target: SentCall) -> Iterator[tuple[str, str]]:
+def _duplicates(clean: RunRecord, run: RunRecord, target: SentCall) -> Iterator[tuple[str, str]]:
     """Yield the finding for an unsafe call that was sent again after it may have been executed, if it was."""
     if not target.unsafe or target.fault not in MAYBE_DONE:
         return
@@ -163,7 +163,7 @@ def _is_again(call: SentCall, target: SentCall) -> bool:
     return call.unsafe and len(methods) == 1 and call.frames == target.frames != ()
 
 
-def _find_risen_count(clean: Observation, run: Observation, *, new: bool) -> str | None:
+def _find_risen_count(clean: RunRecord, run: RunRecord, *, new: bool) -> str | None:
     """Return which count rose more than in a clean run, and by how much; None if none did.
 
     With `new`, more effects count too if their names are other ones, as with numbers that the server makes.
@@ -184,7 +184,7 @@ def _find_risen_count(clean: Observation, run: Observation, *, new: bool) -> str
     return None
 
 
-def _is_counted(clean: Observation, target: SentCall) -> bool:
+def _is_counted(clean: RunRecord, target: SentCall) -> bool:
     """Return whether a server counts the effect of this call: a count rose in a clean run while it was sent."""
     return any(call.counted for call in clean.calls if (call.label, call.number) == (target.label, target.number))
 
@@ -235,7 +235,7 @@ def _show(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _is_injected(error: BaseException, run: Observation, target: SentCall) -> bool:
+def _is_injected(error: BaseException, run: RunRecord, target: SentCall) -> bool:
     """Return whether `error` is one that the storm injected, or comes from one, or names the injected status."""
     known = {id(injected) for injected in run.injected}
     seen: set[int] = set()

@@ -32,8 +32,9 @@ from forbear_audit.storm.judge import (
     text_of_missed_fault,
     unstable,
 )
-from forbear_audit.storm.observe import Observation, observing
+from forbear_audit.storm.observe import observing
 from forbear_audit.storm.options import StormOptions, read_plan, writable
+from forbear_audit.storm.run_record import RunRecord
 from forbear_audit.storm.sarif import storm_sarif
 from forbear_audit.storm.stack import add_roots
 from forbear_audit.storm.verdicts import ReachedPlaces, verdict_lines, verdicts_of
@@ -48,8 +49,8 @@ class _NextRun:
 
     fault: PlannedFault | None
     options: StormOptions
-    clean: Observation | None
-    seen: Observation | None = None
+    clean: RunRecord | None
+    seen: RunRecord | None = None
 
 
 class StormPlugin:
@@ -104,7 +105,7 @@ class StormPlugin:
             _, again = self._run(item, None, options, clean)
         if clean.signature() != again.signature():
             return self._end(item, nextitem, reports, [unstable(item.nodeid, differs(clean, again))])
-        clean.waits.add(again.waits)
+        clean.time.waits.add(again.time.waits)
         self._calls |= {f"{call.label}#{call.number}" for call in clean.calls} if self._only else set()
         if self._only is not None:
             if not any(self._only.applies_to(call.label, call.number) for call in clean.calls):
@@ -129,14 +130,14 @@ class StormPlugin:
                 reports = done
         return self._end(item, nextitem, reports, findings, runs=len(planned))
 
-    def _is_reached(self, clean: Observation) -> bool:
+    def _is_reached(self, clean: RunRecord) -> bool:
         """Note which places of the plan a clean run reached; return whether there is one, or no plan."""
         self._places = None if self._plan is None else ReachedPlaces(self._plan, clean)
         return self._places is None or bool(self._places.numbers)
 
     def _run(
-        self, item: pytest.Item, fault: PlannedFault | None, options: StormOptions, clean: Observation | None = None
-    ) -> tuple[list[pytest.TestReport], Observation]:
+        self, item: pytest.Item, fault: PlannedFault | None, options: StormOptions, clean: RunRecord | None = None
+    ) -> tuple[list[pytest.TestReport], RunRecord]:
         """Run the test once with all its fixtures of function scope, without reporting it."""
         run = self._next = _NextRun(fault, options, clean)
         if clean is not None:
@@ -147,7 +148,7 @@ class StormPlugin:
             reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
         self._next = None
         restore_lost()
-        return reports, run.seen or Observation(fault)
+        return reports, run.seen or RunRecord(fault)
 
     def _end(
         self,

@@ -84,17 +84,22 @@ class RunRecord:
 
     `limit` is a number of calls, `seconds` are virtual. `injected` holds the errors that the storm raised. `ended` says
     why the run was ended, None if it was not, and `ends` whether the code goes on nevertheless. `test` is the code of
-    the test function.
+    the test function, `error` its error, and `outcome` is "passed", "failed" or "skipped". When the run is over,
+    `elapsed` has its virtual seconds, and `effects` how often each effect occurred, by its source.
     """
 
-    time: ShiftedTime
-    fault: PlannedFault | None = None
+    fault: PlannedFault | None
+    calls: list[SentCall] = field(default_factory=list)
+    time: ShiftedTime = field(default_factory=ShiftedTime)
     limit: int = 1000
     seconds: float = 600
     test: CodeType | None = None
-    calls: list[SentCall] = field(default_factory=list)
+    outcome: str = "passed"
+    error: BaseException | None = None
     injected: list[BaseException] = field(default_factory=list)
     servers: dict[object, Mapping[str, int]] = field(default_factory=dict)
+    effects: dict[str, Counter[str]] = field(default_factory=dict)
+    elapsed: float = 0
     ended: str | None = None
     numbers: Counter[str] = field(default_factory=Counter)
     lock: Lock = field(default_factory=Lock)
@@ -103,6 +108,14 @@ class RunRecord:
 
     def __post_init__(self) -> None:
         self.ends = SwallowedEnds(self._end)
+
+    def signature(self) -> tuple[str, Counter[tuple[str, str]]]:
+        """Return what must be the same in two clean runs: the outcome, and the calls from each place."""
+        return self.outcome, self.sent()
+
+    def sent(self) -> Counter[tuple[str, str]]:
+        """Return how often each call was sent from each place of the user's code."""
+        return Counter((call.label, call.site) for call in self.calls)
 
     def begin(
         self,

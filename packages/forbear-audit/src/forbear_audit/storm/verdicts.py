@@ -10,8 +10,8 @@ from typing import Any
 
 from forbear_audit.storm.faults import PlannedFault
 from forbear_audit.storm.judge import StormFinding
-from forbear_audit.storm.observe import Observation
 from forbear_audit.storm.places import StormPlace, StormPlan
+from forbear_audit.storm.run_record import RunRecord
 from forbear_audit.storm.stack import source_of
 
 VERDICTS = ("proved", "not shown", "not reached")
@@ -21,7 +21,7 @@ VERDICTS = ("proved", "not shown", "not reached")
 class ReachedPlaces:
     """The places of a plan that one test reached: their numbers in the plan, and the findings on them."""
 
-    def __init__(self, plan: StormPlan, clean: Observation) -> None:
+    def __init__(self, plan: StormPlan, clean: RunRecord) -> None:
         self._plan = plan
         self._places = {(call.label, call.number): plan.of(call) for call in clean.calls}
         self._findings: list[tuple[int, dict[str, str]]] = []
