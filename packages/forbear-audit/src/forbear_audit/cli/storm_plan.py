@@ -64,7 +64,7 @@ def _place(finding: Finding, tree: ast.Module, folder: Path) -> StormPlace:
 
 def _function(tree: ast.Module, finding: Finding) -> Function | None:
     """Return the innermost function around a finding; its decorators belong to it."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    functions = [node for node in ast.walk(tree) if isinstance(node, Function)]
     around = [one for one in functions if _first(one) <= finding.line <= (one.end_lineno or 0)]
     return max(around, key=_first, default=None)
 

@@ -6,7 +6,7 @@ from forbear_audit.fixes.edits import Edit, Plan, import_of, is_bound, show_numb
 from forbear_audit.fixes.names import find_imported_name
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import RANDOM
-from forbear_audit.reading.scopes import block_of
+from forbear_audit.reading.scopes import Loop, block_of
 
 
 def plan(module: Module, rule: str, node: ast.AST, cap: float | None) -> Plan | None:
@@ -45,7 +45,7 @@ def _cause(module: Module, node: ast.Raise) -> Plan | None:
     if node.cause is not None or node.exc is None:
         return None
     before = _statements_before(module, node)
-    loops = [statement for statement in before if isinstance(statement, (ast.For, ast.AsyncFor, ast.While))]
+    loops = [statement for statement in before if isinstance(statement, Loop)]
     if not loops:
         return None
     loop = loops[-1]
@@ -63,7 +63,7 @@ def _statements_before(module: Module, node: ast.stmt) -> list[ast.stmt]:
     """Return the statements of the block before a statement; of a loop's `else`, those before the loop and the loop."""
     parent = module.parents[node]
     name, block, place = block_of(module, node)
-    if name == "orelse" and isinstance(parent, (ast.For, ast.AsyncFor, ast.While)):
+    if name == "orelse" and isinstance(parent, Loop):
         return [*_statements_before(module, parent), parent]
     return block[:place]
 

@@ -8,7 +8,8 @@ from forbear_audit.libraries.errors import error_names
 from forbear_audit.libraries.queues import Task
 from forbear_audit.reading.modules import Module, sets_constant
 from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
-from forbear_audit.reading.scopes import Function, from_package, keyword, walk_inside
+from forbear_audit.reading.scopes import Function, from_package, keyword
+from forbear_audit.reading.syntax import calls_in, find_all
 
 _OPTIONS = ("autoretry_for", "retry_backoff", "retry_jitter", "max_retries", "acks_late")
 
@@ -32,11 +33,10 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
     policy = _read_options(module, options, late=late)
     if policy is not None:
         yield policy, options, RepeatedCode(function.body, function)
-    for node in walk_inside(function.body):
-        if isinstance(node, ast.ExceptHandler):
-            for task in _read_handler(module, function, node, call):
-                if task[0].limits.attempts != 1:
-                    yield task
+    for handler in find_all(function.body, ast.ExceptHandler):
+        for task in _read_handler(module, function, handler, call):
+            if task[0].limits.attempts != 1:
+                yield task
 
 
 def _acks_late(module: Module, app: ast.expr, name: ast.expr) -> bool:
@@ -97,7 +97,7 @@ def _read_handler(
     module: Module, function: Function, handler: ast.ExceptHandler, options: ast.Call | None
 ) -> Iterator[Task]:
     """Yield the retry that an error handler of a task makes by `self.retry(...)`."""
-    for call in (node for node in walk_inside(handler.body) if isinstance(node, ast.Call)):
+    for call in calls_in(handler.body):
         if not (
             isinstance(call.func, ast.Attribute)
             and call.func.attr == "retry"

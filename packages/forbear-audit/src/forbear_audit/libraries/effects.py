@@ -12,8 +12,8 @@ from forbear_audit.libraries import clients, http, keys, sdks, sql
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.objects import is_stub
 from forbear_audit.reading.patterns import ACTING_COMMANDS, FILE_MODE
-from forbear_audit.reading.scopes import from_package, keyword, walk_inside
-from forbear_audit.reading.syntax import calls_in, calls_method
+from forbear_audit.reading.scopes import from_package, keyword
+from forbear_audit.reading.syntax import calls_in, calls_method, find_all
 
 _DEEPEST = 3  # functions within functions
 _MOST_READ = 100  # functions behind one retry
@@ -104,7 +104,7 @@ def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
     if getattr(call.func, "attr", getattr(call.func, "id", "")) != "open":
         return False
     modes = [module.constant(item) for item in (*call.args[:2], keyword(call, "mode")) if item is not None]
-    continues = any(isinstance(node, ast.Constant) and node.value == "Range" for node in walk_inside(region))
+    continues = any(constant.value == "Range" for constant in find_all(region, ast.Constant))
     appends = any(isinstance(mode, str) and FILE_MODE.search(mode) and "a" in mode for mode in modes)
     return appends and calls_method(region, *_WRITES) and not continues
 

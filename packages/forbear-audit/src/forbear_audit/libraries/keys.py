@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import FRESH_VALUES, IDEMPOTENCY_HEADERS, KEYS_IN_BODIES, SENT_KEYS
-from forbear_audit.reading.scopes import keyword, walk_inside
-from forbear_audit.reading.syntax import plain_names_in
+from forbear_audit.reading.scopes import Function, keyword
+from forbear_audit.reading.syntax import find_all, plain_names_in
 
 WHY = "its idempotency key is made inside of what is repeated, so every attempt has another one"
 _DUMPS = ("asdict", "vars", "model_dump", "model_dump_json", "dict", "to_dict")
@@ -144,9 +144,7 @@ def _find_fresh_object(module: Module, call: ast.Call, region: list[ast.stmt]) -
     if not (isinstance(made, ast.Call) and is_inside(module, made, region)):
         return None
     home, function = module.resolve_call(call)
-    fields = (
-        [node for node in walk_inside(function.body) if isinstance(node, ast.Attribute)] if function is not None else []
-    )
+    fields = find_all(function.body if function is not None else (), ast.Attribute)
     return made if any(_is_fresh_field(home, field) for field in fields) else None
 
 
@@ -164,7 +162,7 @@ def _makes_fresh(module: Module, call: ast.Call, depth: int) -> bool:
 
 
 def _returns_fresh(home: Module, function: ast.AST | None, depth: int) -> bool:
-    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or depth >= _DEEPEST:
+    if not isinstance(function, Function) or depth >= _DEEPEST:
         return False
-    results = [node.value for node in walk_inside(function.body) if isinstance(node, ast.Return) and node.value]
+    results = [node.value for node in find_all(function.body, ast.Return) if node.value]
     return any(find_fresh(home, result, function.body, depth + 1) for result in results)

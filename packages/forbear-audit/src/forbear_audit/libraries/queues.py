@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from forbear_audit.libraries.errors import TASK_FAILED
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
-from forbear_audit.reading.scopes import Function, from_package, keyword, walk_inside
+from forbear_audit.reading.scopes import Function, from_package, keyword
+from forbear_audit.reading.syntax import find_all, join_bodies
 
 Task = tuple[RetryPolicy, ast.AST, RepeatedCode]
 """The policy of a task, its node, and what it repeats."""
@@ -139,9 +140,9 @@ def read_others(module: Module) -> Iterator[Task]:
                     code = function.body if home is module else code  # what other modules define is called from here
                     yield policy, call, RepeatedCode(code, function if home is module else None, by_call=True)
     for function in module.functions if "arq" in packages else ():
-        for attempt in (node for node in walk_inside(function.body) if isinstance(node, ast.Try)):
-            for node in walk_inside([statement for handler in attempt.handlers for statement in handler.body]):
-                made = node.exc.func if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) else None
+        for attempt in find_all(function.body, ast.Try):
+            for node in find_all(join_bodies(attempt.handlers), ast.Raise):
+                made = node.exc.func if isinstance(node.exc, ast.Call) else None
                 if from_package(module.name_of(made), "arq", "Retry"):
                     yield RetryPolicy("arq", errors=_ERRORS), node, RepeatedCode(attempt.body, function)
 

@@ -8,7 +8,7 @@ from forbear_audit.libraries.keys import is_inside
 from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.scopes import from_package, walk_inside
-from forbear_audit.reading.syntax import calls_in, calls_method, walk_assigned
+from forbear_audit.reading.syntax import calls_in, calls_method, find_all, walk_assigned
 from forbear_audit.reading.texts import read_text
 
 _RUNS = ("execute", "executemany", "exec_driver_sql", "fetch", "fetchval", "fetchrow")
@@ -75,7 +75,7 @@ def _text(module: Module, expr: ast.expr) -> str | None:
 
 def _looks_first(call: ast.Call, region: list[ast.stmt]) -> bool:
     """Return whether an attempt ends before a call if a query finds something."""
-    tests = [node for node in walk_inside(region) if isinstance(node, ast.If) and node.lineno < call.lineno]
+    tests = [node for node in find_all(region, ast.If) if node.lineno < call.lineno]
     return any(
         patterns.LOOKS_UP.search(ast.unparse(part))
         for node in tests
@@ -109,9 +109,7 @@ def _is_autocommit(module: Module, call: ast.Call) -> bool:
         if not isinstance(owner.func, ast.Attribute):
             break
         first = owner.func.value
-    assigned = (
-        [node for node in walk_inside(function.body) if isinstance(node, ast.Assign)] if function is not None else []
-    )
+    assigned = find_all(function.body if function is not None else (), ast.Assign)
     return any(map(patterns.AUTOCOMMIT.search, [*texts, *map(ast.unparse, assigned)]))
 
 

@@ -4,7 +4,7 @@ import ast
 
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.scopes import Loop, walk_inside
-from forbear_audit.reading.syntax import has, walk_assigned
+from forbear_audit.reading.syntax import find_all, has, walk_assigned
 
 _WRAPPERS = ("reversed", "enumerate")
 _COUNTS = ("range", "count", "repeat")
@@ -56,6 +56,6 @@ def list_iterated(module: Module, loop: ast.For | ast.AsyncFor) -> tuple[object,
 
 def list_yielded(home: Module, loop: Loop) -> list[ast.expr]:
     """Return the expressions that the loop of a generator yields, and what its function assigns to their names."""
-    values = [node.value for node in walk_inside(loop.body) if isinstance(node, ast.Yield) and node.value is not None]
+    values = [node.value for node in find_all(loop.body, ast.Yield) if node.value is not None]
     function = home.function_of(loop)
     return values + [e for v in values for e in walk_assigned(function.body if function is not None else [], v)]

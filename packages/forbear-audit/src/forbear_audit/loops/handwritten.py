@@ -29,6 +29,7 @@ from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPo
 from forbear_audit.reading.scopes import Loop, walk_inside
 from forbear_audit.reading.syntax import (
     calls_in,
+    find_all,
     functions_in,
     has,
     names_in,
@@ -91,7 +92,7 @@ def _read_status_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, Repeated
 
 def _runs_program(loop: Loop) -> bool:
     """Return whether a loop looks at how a program ended."""
-    return any(isinstance(node, ast.Attribute) and node.attr == "returncode" for node in walk_inside(loop.body))
+    return any(node.attr == "returncode" for node in find_all(loop.body, ast.Attribute))
 
 
 def _read_result_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, RepeatedCode] | None:
@@ -133,7 +134,7 @@ def _shows(test: ast.expr, results: set[str], *, is_missing: bool = False) -> bo
 def _find_swallowed(home: Module, body: list[ast.stmt]) -> tuple[str, ...]:
     """Return the errors of clients after which a function returns nothing, False or None."""
     found: list[str] = []
-    for handler in (h for node in walk_inside(body) if isinstance(node, ast.Try) for h in node.handlers):
+    for handler in (handler for attempt in find_all(body, ast.Try) for handler in attempt.handlers):
         exits = [node for node in walk_inside(handler.body) if isinstance(node, (ast.Raise, ast.Return))]
         kept = [n for n in exits if isinstance(n, ast.Raise) or (n.value is not None and not _is_empty(home, n.value))]
         names = error_names(home, handler.type) or ()
@@ -216,8 +217,7 @@ def _decides(module: Module, loop: Loop, attempt: ast.Try, handler: ast.ExceptHa
     """Return whether a test of the error decides if the loop goes on: in the handler, or after it."""
     path = [*handler.body, *statements_after(module, loop, attempt)]
     names = names_of_errors([handler], path)
-    tests = [node for node in walk_inside(path) if isinstance(node, ast.If)]
-    deciding = [t for t in tests if may_leave([t]) or has(t, ast.Continue)]
+    deciding = [test for test in find_all(path, ast.If) if may_leave([test]) or has(test, ast.Continue)]
     if any(names_in(t.test) & names or "isinstance(" in ast.unparse(t.test) for t in deciding):
         return True
     return any(_gets(call, handler.name) for call in calls_in(path))
@@ -264,7 +264,7 @@ def _delegates(handler: ast.ExceptHandler) -> bool:
 def _evidence(module: Module, loop: Loop, checked: list[ast.stmt], errors: tuple[str, ...]) -> bool:
     """Return whether anything but the shape says "retry": a sleep, a name, or a call that leaves the process."""
     head = ast.unparse(loop.test if isinstance(loop, ast.While) else loop.target)
-    names = {n.id for n in walk_inside(statements_of_handlers(loop.body)) if isinstance(n, ast.Name)}
+    names = {name.id for name in find_all(statements_of_handlers(loop.body), ast.Name)}
     if "input" in functions_in(checked):
         return False
     if any(

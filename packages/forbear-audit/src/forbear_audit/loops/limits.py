@@ -10,9 +10,11 @@ from forbear_audit.loops.waits import sleeps
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import CLOCK, COUNTS_RETRIES, LOGS, MAXIMUM, STOPS, TIME, TIME_SCOPES
 from forbear_audit.reading.retry_use import Limits
-from forbear_audit.reading.scopes import Loop, defaults, walk_inside
+from forbear_audit.reading.scopes import Function, Loop, defaults, walk_inside
 from forbear_audit.reading.syntax import (
+    find_all,
     has,
+    join_bodies,
     names_in,
     names_stored,
     operands,
@@ -49,10 +51,10 @@ def read_limits(module: Module, loop: Loop) -> Limits:
 def counters(loop: Loop) -> set[str]:
     """Return the names that differ from attempt to attempt: counted ones, and those computed from them or the clock."""
     result = names_in(loop.target) if isinstance(loop, (ast.For, ast.AsyncFor)) else set[str]()
-    assigns = [node for node in walk_inside(loop.body) if isinstance(node, ast.Assign)]
-    for node in walk_inside([*loop.body, loop.test] if isinstance(loop, ast.While) else loop.body):
-        if isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Add, ast.Sub)):
-            result.add(ast.unparse(node.target))
+    assigns = [*find_all(loop.body, ast.Assign)]
+    for step in find_all(loop.body, ast.AugAssign):
+        if isinstance(step.op, (ast.Add, ast.Sub)):
+            result.add(ast.unparse(step.target))
     for _ in range(2):  # a name of a name
         for assign in assigns:
             own = {ast.unparse(target) for target in assign.targets}
@@ -86,7 +88,7 @@ def has_scope(module: Module, loop: Loop) -> bool:
             )
         ):
             return True
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, Function):
             return False
     return False
 
@@ -122,14 +124,13 @@ def _names_of_waits(module: Module, loop: Loop) -> set[str]:
     waits = {ast.unparse(call.args[0]) for call in sleeps(module, loop.body) if call.args}
     sums = {
         ast.unparse(node.target)
-        for node in walk_inside(loop.body)
-        if isinstance(node, ast.AugAssign)
-        and isinstance(node.op, (ast.Add, ast.Sub))
+        for node in find_all(loop.body, ast.AugAssign)
+        if isinstance(node.op, (ast.Add, ast.Sub))
         and ast.unparse(node.value) in waits
         and not isinstance(node.value, ast.Constant)
     }
-    for node in walk_inside(loop.body):
-        if isinstance(node, ast.Assign) and names_in(node.value) & sums:
+    for node in find_all(loop.body, ast.Assign):
+        if names_in(node.value) & sums:
             sums |= {ast.unparse(target) for target in node.targets}
     return sums
 
@@ -151,7 +152,7 @@ def _count_for_attempts(module: Module, loop: ast.For | ast.AsyncFor, counting: 
     return None
 
 
-def _number(module: Module, expr: ast.expr) -> int | None:
+def _number(module: Module, expr: ast.expr | None) -> int | None:
     value = module.constant(expr)
     return value if isinstance(value, int) else None
 
@@ -165,19 +166,14 @@ def _is_few(module: Module, loop: Loop) -> bool:
         bounds = [*loop.iter.args] if isinstance(loop.iter, ast.Call) else []
     for bound in bounds:
         more = sum(1 for node in ast.walk(bound) if isinstance(node, ast.Constant) and node.value == 1)
-        defaults = [_default(module, node) for node in ast.walk(bound) if isinstance(node, ast.Name)]
-        if any(default is not None and default + more <= 2 for default in defaults):
+        given = (_find_default(module, node) for node in ast.walk(bound) if isinstance(node, ast.Name))
+        if any((number := _number(module, default)) is not None and number + more <= 2 for default in given):
             return True
     return False
 
 
-def _default(module: Module, expr: ast.expr) -> int | None:
-    """Return the default of the parameter that a name is, None if it is none or has none."""
-    given = _find_default(module, expr)
-    return _number(module, given) if given is not None else None
-
-
 def _find_default(module: Module, expr: ast.expr) -> ast.expr | None:
+    """Return the default of the parameter that a name is, None if it is none or has none."""
     function = module.function_of(expr)
     if not isinstance(expr, ast.Name) or function is None or module.values(expr):
         return None
@@ -223,8 +219,8 @@ def _is_none(test: ast.expr) -> bool:
 
 def _count_compared_attempts(module: Module, loop: Loop, counting: set[str]) -> float | None:
     """Return the attempts of a loop without end: a number if a test compares one, None if a limit may exist."""
-    errors = {n.name for n in walk_inside(loop.body) if isinstance(n, ast.ExceptHandler) and n.name}
-    results = names_stored([s for n in walk_inside(loop.body) if isinstance(n, ast.Try) for s in n.body]) - counting
+    errors = {handler.name for handler in find_all(loop.body, ast.ExceptHandler) if handler.name}
+    results = names_stored(join_bodies(find_all(loop.body, ast.Try))) - counting
     for test in _tests(loop):
         if test is getattr(loop, "test", None) or _is_never(module, test):
             continue
@@ -270,7 +266,7 @@ def _limit(module: Module, loop: Loop, leaf: ast.expr, counting: set[str]) -> fl
     if not isinstance(leaf, ast.Compare) or len(leaf.ops) != 1 or not isinstance(leaf.left, ast.Name):
         return None
     name, bound = leaf.left.id, _number(module, leaf.comparators[0])
-    steps = [n for n in walk_inside(loop.body) if isinstance(n, ast.AugAssign) and ast.unparse(n.target) == name]
+    steps = [node for node in find_all(loop.body, ast.AugAssign) if ast.unparse(node.target) == name]
     first = [module.constant(value) for value in module.values(leaf.left)]
     if bound is None or len(steps) != 1 or not isinstance(steps[0].op, ast.Add) or first not in ([0], [1]):
         return None
@@ -282,9 +278,7 @@ def _limit(module: Module, loop: Loop, leaf: ast.expr, counting: set[str]) -> fl
 
 def _countdown(module: Module, loop: Loop, counter: ast.expr) -> float | None:
     """Return the number from which a counter goes down to 0, None if it cannot be read."""
-    steps = [
-        n for n in walk_inside(loop.body) if isinstance(n, ast.AugAssign) and names_in(n.target) & names_in(counter)
-    ]
+    steps = [node for node in find_all(loop.body, ast.AugAssign) if names_in(node.target) & names_in(counter)]
     first = [module.constant(value) for value in module.values(counter)]
     if len(steps) != 1 or not isinstance(steps[0].op, ast.Sub) or len(first) != 1 or not isinstance(first[0], int):
         return None

@@ -10,7 +10,9 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.scopes import Loop, parameters, walk_inside
 from forbear_audit.reading.syntax import (
     calls_in,
+    find_all,
     functions_in,
+    join_bodies,
     names_in,
     names_stored,
     plain_names_in,
@@ -51,7 +53,7 @@ def is_polling(
         return True
     if any(map(patterns.HEALTH_URLS.search, texts_in(attempt.body))):
         return True
-    handlers = [statement for handler in attempt.handlers for statement in handler.body]
+    handlers = join_bodies(attempt.handlers)
     return _says(handlers) or _looks_only(
         attempt, [*statements_after(module, loop, attempt), *statements_below(module, loop)]
     )
@@ -67,10 +69,10 @@ def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
     failed = names_stored(attempt.handlers) if attempt is not None else set[str]()
     if any(map(patterns.PROMPTS.search, functions_in(loop.body))):
         return True
-    if attempt is not None and any(map(_goes_on_to_next, walk_inside([s for h in attempt.handlers for s in h.body]))):
+    if attempt is not None and any(map(_goes_on_to_next, walk_inside(join_bodies(attempt.handlers)))):
         return True
     counted = _names_of_numbers(loop)
-    assigns = [node for node in walk_inside(loop.body) if isinstance(node, ast.Assign)]
+    assigns = [*find_all(loop.body, ast.Assign)]
     inner = [node for node in walk_inside(loop.body) if isinstance(node, Loop)]
     drained = {id(node) for each in inner for node in walk_inside(each.body)}  # an attempt works on all of a queue
     picked = [node for node in assigns if id(node) not in drained and _picks(node.value)]
@@ -94,8 +96,8 @@ def _names_of_numbers(loop: Loop) -> set[str]:
     if isinstance(loop, ast.While):
         return set()
     result = plain_names_in(loop.target) - {"_"}
-    for node in walk_inside(loop.body):
-        if isinstance(node, ast.Assign) and plain_names_in(node.value) & result:
+    for node in find_all(loop.body, ast.Assign):
+        if plain_names_in(node.value) & result:
             result |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     return result
 
@@ -112,9 +114,8 @@ def _names_carried_on(module: Module, loop: Loop, attempt: ast.Try | None) -> se
     assigns = [
         node
         for path in paths
-        for node in walk_inside(path)
-        if isinstance(node, ast.Assign)
-        and not isinstance(node.value, ast.BinOp)
+        for node in find_all(path, ast.Assign)
+        if not isinstance(node.value, ast.BinOp)
         and (attempt is not None or {*map(ast.unparse, node.targets)} & plain_names_in(node.value))  # a rest of itself
     ]
     set_by = {t.id for n in assigns for t in n.targets if isinstance(t, ast.Name)}  # a sum only counts

@@ -115,7 +115,7 @@ def _unroll(module: Module, function: Function, again: ast.Call, place: ast.stmt
             value: object = getattr(parent, name, None)
             block = cast("list[ast.stmt]", value) if isinstance(value, list) else []
             for at, statement in enumerate(block):
-                inside = (node for node in walk_inside([statement]) if isinstance(node, ast.Call))
+                inside = calls_in([statement])
                 if not hasattr(statement, "body") and any(_locate(node) == _locate(again) for node in inside):
                     parts = [ast.copy_location(part, statement) for part in (*steps, ast.Continue())]
                     block[at : at + 1] = parts

@@ -11,7 +11,7 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import CAPS, HEADER, RANDOM, STOPS, TELLS, WAITS
 from forbear_audit.reading.retry_use import RetryUse, Wait, Waits, grows_to
 from forbear_audit.reading.scopes import Loop, walk_inside
-from forbear_audit.reading.syntax import calls_in, functions_in, names_in, walk_assigned
+from forbear_audit.reading.syntax import calls_in, find_all, functions_in, names_in, walk_assigned
 
 _MOMENT = 0.1  # seconds: waits up to this are for something on the same machine
 
@@ -72,7 +72,7 @@ def _classify(
     calls = [node for part in closure for node in ast.walk(part) if isinstance(node, ast.Call)]
     has_calls = any(ast.unparse(call.func) not in ("min", "max", "float", "int", "pow") for call in calls)
     if changed and (jitter or not has_calls):
-        compared = [ast.unparse(n.left) for n in walk_inside(loop.body) if isinstance(n, ast.Compare)]
+        compared = [ast.unparse(test.left) for test in find_all(loop.body, ast.Compare)]
         is_capped = any(CAPS.search(text) for text in texts) or ast.unparse(argument) in compared
         longest = None if is_capped else _longest(module, loop, argument, attempts)
         return replace(waits, kind="growing", jitter=jitter, longest=longest)
@@ -108,10 +108,8 @@ def _waits_elsewhere(module: Module, loop: Loop, after_failure: list[ast.stmt]) 
     """Return whether a function that is called after a failure may wait: it sleeps, is awaited, or is called so."""
     if any(map(WAITS.search, functions_in(loop.body))) or any(map(_polls, calls_in(after_failure))):
         return True
-    awaited = [
-        n.value for n in walk_inside(after_failure) if isinstance(n, ast.Await) and isinstance(n.value, ast.Call)
-    ]
-    if any(not TELLS.search(ast.unparse(call.func)) for call in awaited):
+    awaited = [node.value for node in find_all(after_failure, ast.Await)]
+    if any(isinstance(call, ast.Call) and not TELLS.search(ast.unparse(call.func)) for call in awaited):
         return True
     homes = [module.resolve_call(call) for call in calls_in(after_failure)]
     return any(function is not None and bool(sleeps(home, function.body)) for home, function in homes)
@@ -125,7 +123,7 @@ def _polls(call: ast.Call) -> bool:
 
 def _is_within(module: Module, loop: Loop, call: ast.Call) -> bool:
     """Return whether a call stands in a loop within the loop, as a wait in small steps that may be interrupted."""
-    around = next(node for node in module.ancestors(call) if isinstance(node, (ast.For, ast.AsyncFor, ast.While)))
+    around = next(node for node in module.ancestors(call) if isinstance(node, Loop))
     return around is not loop
 
 
@@ -136,13 +134,10 @@ def _longest(module: Module, loop: Loop, argument: ast.expr, attempts: float | N
     if not isinstance(argument, ast.Name):
         return None
     longest = None
-    for node in walk_inside(loop.body):
-        match node:
-            case ast.AugAssign(target=ast.Name(id=name), op=ast.Mult()) if name == argument.id:
-                factor = module.constant(node.value)
-                first = [v for v in map(module.constant, module.values(argument)) if isinstance(v, (int, float))]
-                if isinstance(factor, (int, float)) and first:
-                    longest = grows_to(float(first[0]), float(factor), attempts)
-            case _:
-                pass
+    for step in find_all(loop.body, ast.AugAssign):
+        if isinstance(step.op, ast.Mult) and isinstance(step.target, ast.Name) and step.target.id == argument.id:
+            factor = module.constant(step.value)
+            first = [v for v in map(module.constant, module.values(argument)) if isinstance(v, (int, float))]
+            if isinstance(factor, (int, float)) and first:
+                longest = grows_to(float(first[0]), float(factor), attempts)
     return longest

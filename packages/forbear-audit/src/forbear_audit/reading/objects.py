@@ -95,7 +95,7 @@ class Objects(Names):
     ) -> ast.expr | None:
         """Return what the call that made an object passes for one of its attributes, None if it passes nothing."""
         init = place.find_member(owner, "__init__")
-        if isinstance(init[1], (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(init[1], Function):
             names = [node.id] if isinstance(node, ast.Name) else []
             passed = init[0].pass_arguments(init[1], made, self)
             return next((passed.get(one) or defaults(init[1]).get(one) for one in names), None)
@@ -150,7 +150,7 @@ class Objects(Names):
                 home, note = known[0].find_note(known[1], name) if known is not None else (home, None)
             case ast.Call(func=(ast.Name() | ast.Attribute()) as made):
                 home, node = self.definition(made)
-                note = node.returns if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+                note = node.returns if isinstance(node, Function) else None
             case _:
                 pass
         if note is not None and note not in home._notes:
@@ -195,14 +195,14 @@ class Objects(Names):
             return from_package(self.name_of(made.func), "functools", "partial")
         if isinstance(expr, ast.Attribute) or isinstance(made, (ast.Lambda, ast.Attribute)):
             return True
-        return isinstance(self.definition(expr)[1], (ast.FunctionDef, ast.AsyncFunctionDef))
+        return isinstance(self.definition(expr)[1], Function)
 
     def resolve_call(self, call: ast.Call) -> tuple[Self, Function | None]:
         """Return the function that a call calls, in this module or another of its package, with its module."""
         if not isinstance(call.func, (ast.Name, ast.Attribute)):
             return self.home_of(call), None
         home, node = self.definition(call.func)
-        return home, node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+        return home, node if isinstance(node, Function) else None
 
     def find_callers(self, name: str) -> dict[ast.AST | None, list[ast.Call]]:
         """Return the calls of functions and classes with a name, by what they call: None if that is unknown."""
@@ -234,7 +234,7 @@ class Objects(Names):
         if function is not None:
             return [(home, function)]
         defined = [self.definition(item) for item in self._list_choices(call.func)[:_MOST_BEHAVIOURS]]
-        return [(place, node) for place, node in defined if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        return [(place, node) for place, node in defined if isinstance(node, Function)]
 
     def list_below(self, owner: ast.ClassDef) -> list[tuple[Self, ast.ClassDef]]:
         """Return the classes below one in its module and next to it; without any those with all of its methods."""
@@ -315,4 +315,4 @@ def _index_methods(module: Names) -> dict[str, list[ast.ClassDef]]:
 
 def names_of(owner: ast.ClassDef) -> set[str]:
     """Return the names of the methods of a class."""
-    return {s.name for s in owner.body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    return {s.name for s in owner.body if isinstance(s, Function)}

@@ -86,7 +86,17 @@ class RepeatedCode:
     @property
     def attempt(self) -> list[ast.stmt]:
         """The code of one attempt: the bodies of `tries` in a loop that has them, else all that is repeated."""
-        return [statement for attempt in self.tries for statement in attempt.body] or self.region
+        return self.tried or self.region
+
+    @property
+    def tried(self) -> list[ast.stmt]:
+        """The bodies of all `tries`."""
+        return [statement for attempt in self.tries for statement in attempt.body]
+
+    @property
+    def handlers(self) -> list[ast.ExceptHandler]:
+        """The error handlers of all `tries`."""
+        return [handler for attempt in self.tries for handler in attempt.handlers]
 
 
 @dataclass(frozen=True, slots=True)

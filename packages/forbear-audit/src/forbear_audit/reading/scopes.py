@@ -154,7 +154,7 @@ class Scopes:
     def function_of(self, node: ast.AST) -> Function | None:
         """Return the function around `node`, None at the top of the module."""
         return next(
-            (parent for parent in self.ancestors(node) if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef))),
+            (parent for parent in self.ancestors(node) if isinstance(parent, Function)),
             None,
         )
 

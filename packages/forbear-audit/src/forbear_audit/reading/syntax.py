@@ -3,19 +3,25 @@
 import ast
 import operator as operators
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from forbear_audit.reading.scopes import walk_inside
 
+_Node = TypeVar("_Node", bound=ast.AST)
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operators.add, ast.Sub: operators.sub, ast.Mult: operators.mul, ast.Pow: pow,
     ast.Div: lambda one, other: one / other,
 }  # fmt: skip
 
 
+def find_all(nodes: Iterable[ast.AST], kind: type[_Node]) -> Iterator[_Node]:
+    """Yield the nodes of one kind in a piece of code, in the order of the text."""
+    return (node for node in walk_inside(nodes) if isinstance(node, kind))
+
+
 def calls_in(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
     """Yield the calls in a piece of code, in the order of the text."""
-    return (node for node in walk_inside(nodes) if isinstance(node, ast.Call))
+    return find_all(nodes, ast.Call)
 
 
 def functions_in(nodes: Iterable[ast.AST]) -> list[str]:
@@ -43,7 +49,7 @@ def texts_in(nodes: Iterable[ast.AST]) -> list[str]:
 
 def names_stored(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names that code assigns."""
-    return {node.id for node in walk_inside(nodes) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return {name.id for name in find_all(nodes, ast.Name) if isinstance(name.ctx, ast.Store)}
 
 
 def plain_names_in(node: ast.AST) -> set[str]:
@@ -68,7 +74,12 @@ def walk_assigned(nodes: Iterable[ast.AST], expr: ast.expr) -> Iterator[ast.expr
 
 def statements_of_handlers(nodes: Iterable[ast.AST]) -> list[ast.stmt]:
     """Return the statements in the error handlers of a piece of code."""
-    return [s for node in walk_inside(nodes) if isinstance(node, ast.ExceptHandler) for s in node.body]
+    return join_bodies(find_all(nodes, ast.ExceptHandler))
+
+
+def join_bodies(nodes: Iterable[ast.ExceptHandler | ast.Try]) -> list[ast.stmt]:
+    """Return the statements in error handlers, or in attempts."""
+    return [statement for node in nodes for statement in node.body]
 
 
 def has(node: ast.AST, kind: type[ast.AST]) -> bool:

@@ -10,7 +10,7 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import CONFLICT_MESSAGES, FILE_METHODS, RENAMES, STATUS_READS
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import keyword, walk_inside
-from forbear_audit.reading.syntax import calls_method, functions_in, texts_in
+from forbear_audit.reading.syntax import calls_method, find_all, functions_in, join_bodies, texts_in
 from forbear_audit.rules.find import find_retries
 from forbear_audit.rules.last_attempt import last_attempt
 from forbear_audit.rules.leftover_state import leaves_behind
@@ -94,7 +94,7 @@ def _waits(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple[
 
 def _moves_only_files(use: RetryUse) -> bool:
     """Return whether an attempt of a loop only moves or removes files of this machine."""
-    names = functions_in([statement for attempt in use.code.tries for statement in attempt.body])
+    names = functions_in(use.code.tried)
     if use.policy.errors.names == ("PermissionError",):
         return all(map(RENAMES.search, names))
     return bool(names) and all(map(FILE_METHODS.search, names))
@@ -104,12 +104,11 @@ def _is_conflict(module: Module, use: RetryUse) -> bool:
     """Return whether a retry repeats after conflicts with a rival: its errors, tests or messages say so."""
     if not use.code.tries:
         return bool(use.policy.errors.names) and all(map(is_conflict, use.policy.errors.names or ()))
-    handlers = [handler for attempt in use.code.tries for handler in attempt.handlers]
-    tests = [node.test for node in walk_inside([s for h in handlers for s in h.body]) if isinstance(node, ast.If)]
-    types = [value for h in handlers if (value := module.value(h.type)) is not None]
+    body = join_bodies(use.code.handlers)
+    tests = [node.test for node in find_all(body, ast.If)]
+    types = [value for handler in use.code.handlers if (value := module.value(handler.type)) is not None]
     names = [ast.unparse(n) for e in [*tests, *types] for n in ast.walk(e) if isinstance(n, (ast.Name, ast.Attribute))]
-    texts = texts_in([s for h in handlers for s in h.body])
-    return any(map(is_conflict, names)) or any(map(CONFLICT_MESSAGES.search, texts))
+    return any(map(is_conflict, names)) or any(map(CONFLICT_MESSAGES.search, texts_in(body)))
 
 
 def _errors(use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:

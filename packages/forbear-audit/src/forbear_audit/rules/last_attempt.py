@@ -20,7 +20,7 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import TIMED_OUT
 from forbear_audit.reading.retry_use import Flaw, RetryUse
 from forbear_audit.reading.scopes import Loop, walk_inside
-from forbear_audit.reading.syntax import calls_in, has, names_in, names_stored
+from forbear_audit.reading.syntax import calls_in, find_all, has, join_bodies, names_in, names_stored
 
 _LOST = "the last error is not the cause of this one"
 
@@ -38,27 +38,28 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Flaw]:
         calls = (_sleep_of(module, loop, path, counting) for path in paths)
         for call in dict.fromkeys(call for call in calls if call is not None):
             yield "LAST-SLEEP", call, "it also sleeps after the last attempt"
-    handlers = [h for attempt in use.code.tries for h in attempt.handlers if continues(module, loop, h)]
-    shown = names_of_errors(handlers, [s for handler in handlers for s in handler.body])
-    for node in walk_inside([s for handler in handlers for s in handler.body]):
-        if isinstance(node, ast.Raise) and _hides(node, shown) and _is_final(module, loop, node, counting):
+    handlers = [handler for handler in use.code.handlers if continues(module, loop, handler)]
+    shown = names_of_errors(handlers, join_bodies(handlers))
+    for node in find_all(join_bodies(handlers), ast.Raise):
+        if _hides(node, shown) and _is_final(module, loop, node, counting):
             yield "LOST-CAUSE", node, "`from None` hides the last error"
     for attempt in use.code.tries:
         if ON not in Walk(module, 200).ways([*attempt.body, *attempt.orelse]):
-            for node in walk_inside(statements_after(module, loop, attempt)):
-                timed = use.policy.limits.deadline and TIMED_OUT.search(ast.unparse(node).lower().partition("(")[0])
-                final = isinstance(node, ast.Raise) and _is_new(node, shown) and _is_final(module, loop, node, counting)
-                if final and not timed:
+            for node in find_all(statements_after(module, loop, attempt), ast.Raise):
+                is_final = _is_new(node, shown) and _is_final(module, loop, node, counting)
+                if is_final and not _is_time_over(use, node):
                     yield "LOST-CAUSE", node, _LOST
-    raised = _find_final_raise(module, loop, names_stored([s for attempt in use.code.tries for s in attempt.body]))
-    if (
-        raised is None
-        or not use.code.tries
-        or (use.policy.limits.deadline and TIMED_OUT.search(ast.unparse(raised).lower().partition("(")[0]))
-    ):
-        return  # that the time is over is the cause
+    raised = _find_final_raise(module, loop, names_stored(use.code.tried))
+    if raised is None or not use.code.tries or _is_time_over(use, raised):
+        return
     if _is_reached(module, loop, paths, counting) and _is_new(raised, shown):
         yield "LOST-CAUSE", raised, _LOST
+
+
+def _is_time_over(use: RetryUse, raised: ast.Raise) -> bool:
+    """Return whether a `raise` says that the time is over: that is the cause."""
+    error = ast.unparse(raised).lower().partition("(")[0]
+    return bool(use.policy.limits.deadline) and bool(TIMED_OUT.search(error))
 
 
 def _hides(node: ast.Raise, shown: set[str]) -> bool:
@@ -136,8 +137,7 @@ def _ends(body: list[ast.stmt]) -> bool:
 
 def _repeats_after(module: Module, use: RetryUse, loop: Loop) -> bool:
     """Return whether the call of the attempts stands below the loop, too: as the last attempt."""
-    body = [s for attempt in use.code.tries for s in attempt.body]
-    made = set(map(ast.unparse, calls_in(body)))
+    made = set(map(ast.unparse, calls_in(use.code.tried)))
     return any(ast.unparse(call) in made for call in calls_in(statements_below(module, loop)))
 
 

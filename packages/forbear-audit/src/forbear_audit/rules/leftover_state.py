@@ -7,7 +7,7 @@ from typing import TypeGuard
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import COUNTERS, FILE_MODE, PURE_FUNCTIONS, REWINDS, STREAMS
 from forbear_audit.reading.retry_use import RetryUse
-from forbear_audit.reading.scopes import from_package, parameters, walk_inside
+from forbear_audit.reading.scopes import Loop, from_package, parameters, walk_inside
 from forbear_audit.reading.syntax import calls_in, calls_method, functions_in, names_stored
 
 _GROWS = ("append", "extend", "insert", "appendleft")
@@ -32,7 +32,7 @@ def leaves_behind(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]
     """Yield the places where an attempt leaves something behind, and what it is."""
     region = use.code.region
     own = names_stored(region)
-    body = [statement for attempt in use.code.tries for statement in attempt.body] if use.code.tries else region
+    body = use.code.attempt
     yield from _mutations(body, own, use)
     yield from _find_popped_keys(module, body, own, use)
     yield from _streams(module, use, own)
@@ -226,7 +226,7 @@ def _find_outer_changes(
 ) -> Iterator[tuple[ast.AST, str]]:
     """Yield where an attempt, before it may fail, adds to or takes from what was made before the first one."""
     shared = {name for node in walk_inside(body) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
-    loops = [node for node in walk_inside(body) if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
+    loops = [node for node in walk_inside(body) if isinstance(node, Loop)]
     repeated = {id(inner) for loop in loops if _may_fail(loop) for inner in walk_inside([*loop.body])}
     flat = [*_flat(body)]
     early = {id(n) for at, one in enumerate(flat) if any(map(_may_fail, flat[at + 1 :])) for n in ast.walk(one)}

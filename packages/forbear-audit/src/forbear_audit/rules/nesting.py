@@ -13,7 +13,7 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import ATTEMPT_LIMITS, CLIENT_PACKAGES, OVERLOAD_CODES
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import Loop, following, keyword, walk_inside
-from forbear_audit.reading.syntax import statements_of_handlers
+from forbear_audit.reading.syntax import find_all, join_bodies, statements_of_handlers
 from forbear_audit.rules.find import find_retries
 
 _DEEPEST = 3  # functions within functions
@@ -59,7 +59,7 @@ def _find_outer(module: Module, loop: Loop, attempt: list[ast.stmt]) -> Loop | N
     if not isinstance(outer, Loop) or not is_counting(module, outer) or loop not in outer.body or loop.orelse:
         return None
     is_endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)
-    returns = any(isinstance(node, ast.Return) for node in walk_inside(attempt))
+    returns = any(find_all(attempt, ast.Return))
     stays = (
         is_endless or not returns or may_leave(following(module, loop)) or may_leave(statements_of_handlers(loop.body))
     )
@@ -73,7 +73,7 @@ def _walk_outside_handlers(body: list[ast.stmt]) -> Iterator[ast.AST]:
         if id(node) in later:
             continue
         if isinstance(node, ast.Try):
-            parts = [s for handler in node.handlers for s in handler.body] + node.finalbody
+            parts = join_bodies(node.handlers) + node.finalbody
             later |= {id(inner) for inner in walk_inside(parts)}
         yield node
 
@@ -98,7 +98,7 @@ def _find_client_retry(module: Module, use: RetryUse, call: ast.Call) -> str | N
         elif package == "google" and name != TASK_FAILED:
             repeated = last in ("RetryError", "GoogleAPIError")
         elif last == "ClientError" and use.policy.errors.has_predicate:  # botocore repeats only some of these
-            handlers = [handler for attempt in use.code.tries for handler in attempt.handlers]
+            handlers = use.code.handlers
             repeated = not handlers or any(OVERLOAD_CODES.search(ast.unparse(handler)) for handler in handlers)
         else:
             roots = roots_of(package)
@@ -208,17 +208,13 @@ def _find_raised(home: Module, other: RetryUse) -> tuple[str, ...]:
     """Return the errors that a loop raises: in the handlers of its attempts, and in the code that follows it."""
     assert other.code.loop is not None  # noqa: S101 - for type checkers
     raised: list[str] = []
-    for attempt in other.code.tries:
-        for handler in attempt.handlers:
-            caught = ("BaseException",) if handler.type is None else error_names(home, handler.type) or ()
-            for node in walk_inside(handler.body):
-                if isinstance(node, ast.Raise):
-                    raised += _names(home, node, handler.name, caught)
+    for handler in other.code.handlers:
+        caught = ("BaseException",) if handler.type is None else error_names(home, handler.type) or ()
+        for node in find_all(handler.body, ast.Raise):
+            raised += _names(home, node, handler.name, caught)
     after = other.code.loop.orelse or following(home, other.code.loop)
-    for node in after:
-        if isinstance(node, ast.Raise):
-            raised += _names(home, node, None, other.policy.errors.names or ())
-            break
+    for last in [statement for statement in after if isinstance(statement, ast.Raise)][:1]:
+        raised += _names(home, last, None, other.policy.errors.names or ())
     return tuple(raised)
 
 

@@ -9,8 +9,8 @@ from forbear_audit.loops.handwritten import read_loop
 from forbear_audit.loops.recursion import find_recursions
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy
-from forbear_audit.reading.scopes import Function, Loop, from_package, has_unknown, keyword, parameters, walk_inside
-from forbear_audit.reading.syntax import calls_in
+from forbear_audit.reading.scopes import Function, Loop, from_package, has_unknown, keyword, parameters
+from forbear_audit.reading.syntax import calls_in, find_all
 
 PACKAGES = frozenset({
     "tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "retry", "reretry", "urllib3", "requests",
@@ -127,7 +127,7 @@ def _read_made(module: Module, expr: ast.expr) -> RetryPolicy | None:
     if not isinstance(expr, ast.Call):
         return None
     home, function = module.resolve_call(expr)
-    results = [node.value for node in walk_inside(function.body) if isinstance(node, ast.Return)] if function else []
+    results = [node.value for node in find_all(function.body if function else (), ast.Return)]
     made = [result for result in results if isinstance(result, ast.Call)]
     with home.bound(function, expr, module):
         known = [policy for call in made if (policy := read_policy(home, call)) is not None]
@@ -173,7 +173,7 @@ def _make_cache(module: Module) -> dict[ast.AST, Repeater | None]:
 
 def _find_passing(module: Module, function: ast.AST, depth: int) -> Repeater | None:
     """Return the repeater to which a function passes a function that it gets itself."""
-    assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))  # noqa: S101 - for type checkers
+    assert isinstance(function, Function)  # noqa: S101 - for type checkers
     names = {one.arg for one in parameters(function)} - {"self", "cls"}
     for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)) if names else ():
         given = [item.id for item in (*call.args, *(o.value for o in call.keywords)) if isinstance(item, ast.Name)]
@@ -191,7 +191,7 @@ def _find_passing(module: Module, function: ast.AST, depth: int) -> Repeater | N
 
 
 def _names_inner(function: Function, value: ast.expr | None) -> bool:
-    inner = {node.name for node in function.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    inner = {node.name for node in function.body if isinstance(node, Function)}
     return isinstance(value, ast.Name) and value.id in inner
 
 
@@ -202,8 +202,8 @@ def _find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
         named = dict(item for item in (_find_name(module, call) for call in calls) if item is not None)
         calls = [call for call in calls if isinstance(call.func, ast.Name)]
         called = {ast.unparse(call.func) for call in calls} | named.keys()
-        around = [n for n in module.ancestors(place) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
-        if isinstance(place, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        around = [n for n in module.ancestors(place) if isinstance(n, Function)]
+        if isinstance(place, Function):
             around = [place, *around]
         taking = next((f for f in around if called & {one.arg for one in parameters(f)}), None)
         if taking is None:

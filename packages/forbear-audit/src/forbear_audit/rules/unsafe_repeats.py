@@ -15,7 +15,7 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import DUPLICATES, RESET, RESPONSES_AND_ERRORS, WAITS
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import keyword, walk_inside
-from forbear_audit.reading.syntax import calls_in, plain_names_in
+from forbear_audit.reading.syntax import calls_in, find_all, plain_names_in
 from forbear_audit.rules.find import find_retries
 
 _BUSY, _MISSING = 429, 404
@@ -48,7 +48,7 @@ def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.
 
 def _knows_duplicates(use: RetryUse) -> bool:
     """Return whether code handles the answer "this was done before", an error or a status, as a success."""
-    for handler in (node for node in walk_inside(use.code.region) if isinstance(node, ast.ExceptHandler)):
+    for handler in find_all(use.code.region, ast.ExceptHandler):
         tests = [(node.test, node.body) for node in handler.body if isinstance(node, ast.If)]
         for test, body in ((handler.type, handler.body), *tests):
             is_done = (
@@ -197,7 +197,7 @@ def _asks_for_429(module: Module, node: ast.AST) -> bool:
 def _is_retried(module: Module, use: RetryUse, conditions: list[tuple[Module, ast.AST]]) -> bool:
     """Return whether a 429 may lead to another attempt."""
     if use.code.loop is not None:
-        bodies = [use.code.loop.body, *(handler.body for attempt in use.code.tries for handler in attempt.handlers)]
+        bodies = [use.code.loop.body, *(handler.body for handler in use.code.handlers)]
         return any(
             any(_asks_for_429(module, node) for node in walk_inside(body)) and goes_on(module, body, _BUSY)
             for body in bodies

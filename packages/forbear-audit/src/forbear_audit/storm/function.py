@@ -99,8 +99,8 @@ async def _await(result: Awaitable[object]) -> None:
 
 
 def check_faults(faults: Iterable[str]) -> frozenset[str]:
-    """Return the names of faults as a set; ValueError for an unknown one, TypeError for a str."""
-    if isinstance(faults, str):
+    """Return the names of faults as a set; ValueError for an unknown one, TypeError for no list."""
+    if isinstance(faults, str) or not isinstance(faults, Iterable):
         raise TypeError(f"`faults` must be a list of names, such as ['lost', '503']; got {faults!r}")
     names = frozenset(faults)
     if unknown := sorted(names - set(FAULTS)):

@@ -1,6 +1,5 @@
 """The options of a storm in pytest: those of the markers of a test, and the files of the command line."""
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -41,16 +40,12 @@ class StormOptions:
                 if unknown:
                     raise ValueError(f"it takes the keywords {', '.join(_KEYWORDS)}; got {unknown[0]!r}")
                 options = dict(marker.kwargs) | options
-            faults: Any = options.get("faults", FAULTS)
-            if isinstance(faults, str) or not isinstance(faults, Collection):
-                raise TypeError(f"`faults` must be a list of names, such as ['lost', '503']; got {faults!r}")
+            faults = check_faults(options.get("faults", FAULTS))
             limits = StormLimits(options.get("attempts", 10), options.get("minutes", 10))
             size = options.get("sample", sample)
             if size is not None:
                 check_at_least("sample", size, 1, what="a number of runs")
-            return cls(
-                check_faults(cast("Collection[str]", faults)), limits, size, _sources(item, options.get("effects"))
-            )
+            return cls(faults, limits, size, _sources(item, options.get("effects")))
         except (TypeError, ValueError) as error:
             raise type(error)(f"@pytest.mark.{MARKER}: {error}") from None
 
