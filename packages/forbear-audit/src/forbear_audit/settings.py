@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -178,34 +178,32 @@ def _from_table(options: dict[str, Any], place: Path) -> AuditSettings:
     unknown = [key for key in options if key not in _KEYS]
     if unknown:
         raise ValueError(f"the keys of `{_TABLE}` are {', '.join(_KEYS)}, got {shown_value(unknown[0])}")
-    result = AuditSettings(root=place)
-    if "fail-on" in options:
-        _check_fail_on(f"{_TABLE}.fail-on", options["fail-on"])
-        result = replace(result, fail_on=options["fail-on"])
-    for key in ("select", "ignore"):
-        if key in options:
-            texts = _texts(key, options[key])
-            every = key == "select" and texts == ("all",)
-            rules: dict[str, Any] = {key: tuple(RULES) if every else check_rules(f"{_TABLE}.{key}", texts)}
-            result = replace(result, **rules)
-    if "exclude" in options:
-        patterns = _texts("exclude", options["exclude"])
-        check_patterns(f"{_TABLE}.exclude", patterns)
-        result = replace(result, exclude=patterns)
-    if "per-file-ignores" in options:
-        name = f"{_TABLE}.per-file-ignores"
-        pairs = _mapping(name, options["per-file-ignores"])
-        check_patterns(name, pairs)
-        ignored = {pattern: check_rules(name, _texts("per-file-ignores", value)) for pattern, value in pairs.items()}
-        result = replace(result, per_file_ignores=ignored)
-    if "baseline" in options:
-        if not isinstance(options["baseline"], str) or not options["baseline"]:
-            raise ValueError(f"`{_TABLE}.baseline` must be the name of a file, got {shown_value(options['baseline'])}")
-        result = replace(result, baseline=str(place / options["baseline"]))
-    return result
+    changes: dict[str, Any] = {key.replace("-", "_"): value for key, value in options.items()}
+    for key, value in options.items():
+        name = f"{_TABLE}.{key}"
+        match key:
+            case "fail-on":
+                _check_fail_on(name, value)
+            case "select" | "ignore":
+                texts = _texts(name, value)
+                every = key == "select" and texts == ("all",)
+                changes[key] = tuple(RULES) if every else check_rules(name, texts)
+            case "exclude":
+                changes[key] = _texts(name, value)
+                check_patterns(name, changes[key])
+            case "per-file-ignores":
+                pairs = _mapping(name, value)
+                check_patterns(name, pairs)
+                ignored = {pattern: check_rules(name, _texts(name, rules)) for pattern, rules in pairs.items()}
+                changes["per_file_ignores"] = ignored
+            case _:
+                if not isinstance(value, str) or not value:
+                    raise ValueError(f"`{name}` must be the name of a file, got {shown_value(value)}")
+                changes["baseline"] = str(place / value)
+    return AuditSettings(root=place, **changes)
 
 
-def _texts(key: str, value: Any) -> tuple[str, ...]:
+def _texts(name: str, value: Any) -> tuple[str, ...]:
     if not is_list(value) or not all(isinstance(item, str) for item in value):
-        raise ValueError(f"`{_TABLE}.{key}` must be a list of texts, got {shown_value(value)}")
+        raise ValueError(f"`{name}` must be a list of texts, got {shown_value(value)}")
     return tuple(value)

@@ -43,9 +43,7 @@ def storm_plan(findings: Iterable[Finding]) -> StormPlan:
 
 
 def _tree(path: str) -> ast.Module:
-    texts = sources.read(Path(path))
-    tree = sources.parse(texts[0][1] if isinstance(texts, list) else "")
-    return ast.Module([], []) if isinstance(tree, str) else tree
+    return sources.read_tree(Path(path)) or ast.Module([], [])
 
 
 def _place(finding: Finding, tree: ast.Module, folder: Path) -> StormPlace:

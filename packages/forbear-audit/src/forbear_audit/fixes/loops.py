@@ -34,7 +34,7 @@ def plan(module: Module, rule: str, node: ast.AST, cap: float | None) -> Plan | 
 def _async_sleep(module: Module, call: ast.Call) -> Plan | None:
     """Plan `await asyncio.sleep(...)` where the module imports asyncio, and no other library that has a loop."""
     name = find_imported_name(module, "asyncio", call)
-    others = any(dotted.partition(".")[0] in ("trio", "anyio", "curio") for dotted in module.imports.values())
+    others = module.packages & {"trio", "anyio", "curio"}
     if name is None or others or not isinstance(module.parents.get(call), ast.Expr) or call.keywords:
         return None
     return Plan((Edit("await", call, f"{name}.sleep"),), f"`await {name}.sleep(...)`")

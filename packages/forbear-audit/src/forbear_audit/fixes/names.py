@@ -78,12 +78,9 @@ def _is_certain(module: Module, name: str, place: ast.AST) -> bool:
             if _binds(scope, name):
                 return False
         elif _binds(scope, name):
-            return any(_imports(statement, name) and statement.lineno < line for statement in scope.body)
+            early = [s for s in scope.body if isinstance(s, (ast.Import, ast.ImportFrom)) and s.lineno < line]
+            return any(bound == name for statement in early for bound, _ in list_imported_names(statement))
     return False
-
-
-def _imports(statement: ast.stmt, name: str) -> bool:
-    return isinstance(statement, (ast.Import, ast.ImportFrom)) and any(n == name for n, _ in _bindings(statement))
 
 
 def _binds(scope: ast.AST, name: str) -> bool:

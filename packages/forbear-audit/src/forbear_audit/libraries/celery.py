@@ -8,7 +8,7 @@ from forbear_audit.libraries.errors import error_names
 from forbear_audit.libraries.queues import Task
 from forbear_audit.reading.modules import Module, sets_constant
 from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
-from forbear_audit.reading.scopes import Function, from_package, keyword
+from forbear_audit.reading.scopes import Function, add_options, call_like, from_package, keyword
 from forbear_audit.reading.syntax import calls_in, find_all
 
 _OPTIONS = ("autoretry_for", "retry_backoff", "retry_jitter", "max_retries", "acks_late")
@@ -23,12 +23,10 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
     of_app = name == "task" and isinstance(app, ast.Call) and from_package(module.name_of(app.func), "celery")
     if not of_app and not from_package(dotted, "celery", "shared_task"):
         return
-    options = call if call is not None else ast.copy_location(ast.Call(func=made, args=[], keywords=[]), made)
+    options = call if call is not None else call_like(made, made)
     place, base = module.definition(keyword(options, "base") or made)
     if isinstance(base, ast.ClassDef):
-        own = {option.arg for option in options.keywords}
-        kept = [option for option in _list_options(module, place, base) if option.arg not in own]
-        options = ast.copy_location(ast.Call(made, [], [*options.keywords, *kept]), options)
+        options = add_options(options, _list_options(module, place, base))
     late = of_app and app is not None and isinstance(made, ast.Attribute) and _acks_late(module, app, made.value)
     policy = _read_options(module, options, late=late)
     if policy is not None:
@@ -51,8 +49,7 @@ def read_class(module: Module, owner: ast.ClassDef) -> Iterator[Task]:
     run = module.methods.get((owner, "run"))
     bases = [home.name_of(base) for home, each in module.list_bases(owner) for base in each.bases] if run else []
     if run is not None and any(from_package(base, "celery", "Task") for base in bases):
-        options = _list_options(module, module, owner)
-        call = ast.copy_location(ast.Call(func=owner.bases[0], args=[], keywords=options), owner.bases[0])
+        call = call_like(owner.bases[0], owner.bases[0], *_list_options(module, module, owner))
         policy = _read_options(module, call)
         if policy is not None:
             yield policy, call, RepeatedCode(run.body, run)

@@ -11,18 +11,18 @@ from forbear_audit.reading.scopes import from_package, keyword
 from forbear_audit.reading.syntax import calls_in
 
 STORAGE = {
-    "upload_from_string": ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=x"),
-    "upload_from_filename": ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=x"),
-    "upload_from_file": ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=x"),
+    **dict.fromkeys(
+        ("upload_from_string", "upload_from_filename", "upload_from_file"),
+        ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=x"),
+    ),
     "delete_blob": ("DELETE", "/storage/v1/b/b/o/x"),
     "copy_blob": ("POST", "/storage/v1/b/b/o/x/copyTo/b/b/o/y"),
     "compose": ("POST", "/storage/v1/b/b/o/x/compose"),
     "create_hmac_key": ("POST", "/storage/v1/projects/p/hmacKeys"),
-    "download_as_bytes": ("GET", "/storage/v1/b/b/o/x?alt=media"),
-    "download_as_text": ("GET", "/storage/v1/b/b/o/x?alt=media"),
-    "download_as_string": ("GET", "/storage/v1/b/b/o/x?alt=media"),
-    "download_to_filename": ("GET", "/storage/v1/b/b/o/x?alt=media"),
-    "download_to_file": ("GET", "/storage/v1/b/b/o/x?alt=media"),
+    **dict.fromkeys(
+        ("download_as_bytes", "download_as_text", "download_as_string", "download_to_filename", "download_to_file"),
+        ("GET", "/storage/v1/b/b/o/x?alt=media"),
+    ),
 }
 """Methods of google-cloud-storage with the request that each sends."""
 
@@ -37,20 +37,19 @@ _REDIS = ("Redis", "StrictRedis", "Valkey", "RedisCluster", "from_url")
 
 def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:
     """Return the operation of a call and why it may not be executed twice, None if it may or if it is unknown."""
-    if not isinstance(call.func, ast.Attribute):
-        return sdks.find_unsafe_call(module, call, region)
-    return (
-        _storage(module, call)
-        or redis_command(module, call)
-        or _find_pipeline(module, call, region)
-        or _find_unsafe_update(module, call)
-        or sdks.find_unsafe_call(module, call, region)
-    )
+    known = None
+    if isinstance(call.func, ast.Attribute):
+        known = (
+            _storage(module, call, call.func)
+            or redis_command(module, call, call.func)
+            or _find_pipeline(module, call.func, region)
+            or _find_unsafe_update(module, call, call.func)
+        )
+    return known or sdks.find_unsafe_call(module, call, region)
 
 
-def _storage(module: Module, call: ast.Call) -> tuple[str, str] | None:
-    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
-    name = call.func.attr
+def _storage(module: Module, call: ast.Call, function: ast.Attribute) -> tuple[str, str] | None:
+    name = function.attr
     if name not in STORAGE or not uses(module, "google.cloud.storage"):
         return None
     method, target = STORAGE[name]
@@ -65,12 +64,11 @@ def _storage(module: Module, call: ast.Call) -> tuple[str, str] | None:
     return f"{judged.operation or name} without a condition", "it may replace what another client wrote in between"
 
 
-def redis_command(module: Module, call: ast.Call) -> tuple[str, str] | None:
+def redis_command(module: Module, call: ast.Call, function: ast.Attribute) -> tuple[str, str] | None:
     """Return the command of a call of a Redis client and why it may not be executed twice, None if it may."""
-    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
-    if not _is_redis(module, call.func.value):
+    if not _is_redis(module, function.value):
         return None
-    name = call.func.attr.upper().replace("_", " ")
+    name = function.attr.upper().replace("_", " ")
     words: list[bytes] = []
     for item in call.args:
         value = module.constant(item)
@@ -111,26 +109,29 @@ def _is_redis(module: Module, owner: ast.expr) -> bool:
     return value is not None and _names_redis(module.type_name(value))
 
 
-def _find_pipeline(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:
+def _find_pipeline(module: Module, function: ast.Attribute, region: list[ast.stmt]) -> tuple[str, str] | None:
     """Return the first command of a pipeline that may not be executed twice, where the pipeline is executed."""
-    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
-    if call.func.attr != "execute" or not _is_redis(module, call.func.value):
+    if function.attr != "execute" or not _is_redis(module, function.value):
         return None
-    owner = ast.unparse(call.func.value)
-    filled = (c for c in calls_in(region) if isinstance(c.func, ast.Attribute) and ast.unparse(c.func.value) == owner)
-    return next((known for known in (redis_command(module, c) for c in filled) if known is not None), None)
+    owner = ast.unparse(function.value)
+    for call in calls_in(region):
+        if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == owner:
+            known = redis_command(module, call, call.func)
+            if known is not None:
+                return known
+    return None
 
 
 def _names_redis(dotted: str) -> bool:
     return any(from_package(dotted, package, *_REDIS) for package in ("redis", "valkey"))
 
 
-def _find_unsafe_update(module: Module, call: ast.Call) -> tuple[str, str] | None:
-    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
-    package = sdks.maker(module, call.func.value).partition(".")[0]
-    if call.func.attr in _MONGO_WRITES and package in ("pymongo", "motor", "") and uses(module, "pymongo", "motor"):
-        update = call.args[1] if len(call.args) > 1 else keyword(call, "update")
-        adds = [word for word in _MONGO_ADDS if update is not None and word in _keys(module, update)]
+def _find_unsafe_update(module: Module, call: ast.Call, function: ast.Attribute) -> tuple[str, str] | None:
+    package = sdks.maker(module, function.value).partition(".")[0]
+    if function.attr in _MONGO_WRITES and package in ("pymongo", "motor", "") and uses(module, "pymongo", "motor"):
+        update = module.value(call.args[1] if len(call.args) > 1 else keyword(call, "update"))
+        written = [module.constant(key) for key in update.keys if key] if isinstance(update, ast.Dict) else []
+        adds = [word for word in _MONGO_ADDS if word in written]
         if adds:
             return f"an update with {adds[0]}", "it may have been done before the failure, and adds again"
     return None
@@ -141,23 +142,18 @@ def uses(module: Module, *packages: str) -> bool:
     return any(from_package(name, package) for name in module.imports.values() for package in packages)
 
 
-def _keys(module: Module, expr: ast.expr) -> set[object]:
-    value = module.value(expr)
-    return {module.constant(key) for key in value.keys if key is not None} if isinstance(value, ast.Dict) else set()
-
-
 def find_client_repeat(module: Module, call: ast.Call) -> tuple[str, str] | None:
     """Return the message and the library for an unsafe call whose client retries; None for others."""
     if not isinstance(call.func, ast.Attribute):
         return None
     made = redis_client(module, call.func.value)
     if made is not None and repeats_commands(module, made):
-        known = redis_command(module, call)
+        known = redis_command(module, call, call.func)
         return None if known is None else (f"{known[0]} is repeated by the client; {known[1]}", "redis")
     if call.func.attr in STORAGE:
         retry = keyword(call, "retry")
         if retry is not None and module.name_of(retry).endswith("DEFAULT_RETRY"):
-            known = _storage(module, call)
+            known = _storage(module, call, call.func)
             return None if known is None else (f"{known[0]} is repeated; {known[1]}", "google-cloud-storage")
     if call.func.attr in ("post", "patch"):
         value = module.value(call.func.value)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from forbear_audit.libraries.errors import error_names, join_names, names_of_predicate
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import Limits, RetriedErrors, RetryPolicy, Wait, Waits, grows_to, seconds
-from forbear_audit.reading.scopes import from_package, keyword
+from forbear_audit.reading.scopes import find_argument, from_package, keyword
 
 ALL = ("Exception",)
 _EXPONENTIAL = ("wait_exponential", "wait_random_exponential", "wait_full_jitter", "wait_exponential_jitter")
@@ -115,7 +115,7 @@ def _backoff_waits(module: Module, call: ast.Call, attempts: float | None) -> Wa
 
 
 def _read_stamina(module: Module, call: ast.Call) -> RetryPolicy:
-    on = keyword(call, "on") or (call.args[0] if call.args else None)
+    on = find_argument(call, 0, "on")
     waits = Waits("growing", module.constant(keyword(call, "wait_jitter")) not in (0, 0.0))
     names = _types_only(module, on)
     chosen = names_of_predicate(module, on) if names is None else None
@@ -152,7 +152,7 @@ def _read_forbear(module: Module, call: ast.Call) -> RetryPolicy:
 
 
 def _read_opnieuw(module: Module, call: ast.Call) -> RetryPolicy:
-    node = keyword(call, "retry_on_exceptions") or (call.args[0] if call.args else None)
+    node = find_argument(call, 0, "retry_on_exceptions")
     errors = RetriedErrors(error_names(module, node) if node is not None else None, node)
     return RetryPolicy("opnieuw", Limits(None, deadline=True), Waits("growing", jitter=True), errors)
 

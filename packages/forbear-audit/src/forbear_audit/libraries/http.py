@@ -12,7 +12,7 @@ from forbear_audit.libraries import keys
 from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.names import is_none
-from forbear_audit.reading.scopes import Function, from_package, keyword, walk_inside
+from forbear_audit.reading.scopes import Function, find_argument, from_package, keyword, walk_inside
 from forbear_audit.reading.syntax import calls_in, plain_names_in
 from forbear_audit.reading.texts import read_text
 
@@ -58,8 +58,7 @@ def request_of(module: Module, call: ast.Call) -> CodeRequest | None:
     if not isinstance(call.func, ast.Attribute) or not (name in _METHODS and _is_client(module, call)):
         return None
     if name in _VERBS:
-        place = first or keyword(call, "url")
-        return CodeRequest(call, name.upper(), read_text(module, place), place)
+        return _make(module, call, name, first or keyword(call, "url"))
     return _read_named(module, call)
 
 
@@ -70,15 +69,17 @@ def _read_hook(module: Module, call: ast.Call, position: int) -> CodeRequest | N
         return None
     option = keyword(made, "method") or next(iter(made.args), None)
     method = module.constant(option) if option is not None else "POST"
-    place = keyword(call, "endpoint") or next(iter(call.args[position:]), None)
+    return _make(module, call, method, find_argument(call, position, "endpoint"))
+
+
+def _make(module: Module, call: ast.Call, method: object, place: ast.expr | None) -> CodeRequest | None:
     return CodeRequest(call, method.upper(), read_text(module, place), place) if isinstance(method, str) else None
 
 
 def _read_named(module: Module, call: ast.Call) -> CodeRequest | None:
     """Return the request of a call whose first argument is the method, None if that is unknown."""
     method = module.constant(call.args[0] if call.args else keyword(call, "method"))
-    place = call.args[1] if len(call.args) > 1 else keyword(call, "url")
-    return CodeRequest(call, method.upper(), read_text(module, place), place) if isinstance(method, str) else None
+    return _make(module, call, method, call.args[1] if len(call.args) > 1 else keyword(call, "url"))
 
 
 def _read_sent(module: Module, call: ast.Call, first: ast.expr | None) -> CodeRequest | None:
@@ -114,8 +115,7 @@ def _is_client(module: Module, call: ast.Call) -> bool:
     name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
     if isinstance(owner, ast.Subscript):
         name = str(module.constant(owner.slice))
-    uses_http = any(full.partition(".")[0] in LIBRARIES for full in module.imports.values())
-    named = uses_http and bool(patterns.HTTP_CLIENTS.search(name))
+    named = not module.packages.isdisjoint(LIBRARIES) and bool(patterns.HTTP_CLIENTS.search(name))
     has_path = any("/" in (read_text(module, item) or "") for item in call.args[:2])
     return (named or has_path) and any(item.arg in _OPTIONS for item in call.keywords)
 

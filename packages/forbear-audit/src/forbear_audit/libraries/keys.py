@@ -116,7 +116,7 @@ def find_fresh(module: Module, expr: ast.expr, region: list[ast.stmt], depth: in
     """Return what gives an expression a new value on every execution of `region`, None if nothing does."""
     for part in ast.walk(expr):
         if isinstance(part, ast.Call):
-            fresh = FRESH_VALUES.search(module.name_of(part.func)) or _makes_fresh(module, part, depth)
+            fresh = FRESH_VALUES.search(module.name_of(part.func)) or _returns_fresh(*module.resolve_call(part), depth)
             if fresh and is_inside(module, part, region):
                 return part
             if (made := _find_fresh_object(module, part, region)) is not None:
@@ -156,12 +156,8 @@ def _is_fresh_field(module: Module, attribute: ast.Attribute) -> bool:
     return any(FRESH_VALUES.search(home.name_of(call.func)) for call in calls)
 
 
-def _makes_fresh(module: Module, call: ast.Call, depth: int) -> bool:
-    """Return whether a function of this package returns another value on every call."""
-    return _returns_fresh(*module.resolve_call(call), depth)
-
-
 def _returns_fresh(home: Module, function: ast.AST | None, depth: int) -> bool:
+    """Return whether a function of this package returns another value on every call."""
     if not isinstance(function, Function) or depth >= _DEEPEST:
         return False
     results = [node.value for node in find_all(function.body, ast.Return) if node.value]

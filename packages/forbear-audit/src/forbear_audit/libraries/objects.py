@@ -10,7 +10,7 @@ from forbear_audit.libraries.errors import error_names, join_names
 from forbear_audit.libraries.http import CodeRequest, are_harmless, requests_of_session
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import Flaw, Limits, RetriedErrors, RetryPolicy, Wait, Waits
-from forbear_audit.reading.scopes import keyword
+from forbear_audit.reading.scopes import find_argument, keyword
 
 _REFUSALS = frozenset({408, 425, 429})  # statuses of 4xx that another attempt may cure
 _RANDOM = ("FullJitterBackoff", "EqualJitterBackoff", "DecorrelatedJitterBackoff", "ExponentialWithJitterBackoff")
@@ -21,7 +21,7 @@ _HOPELESS = frozenset({
 
 
 def _read_urllib3(module: Module, call: ast.Call, library: str) -> RetryPolicy | None:
-    total = keyword(call, "total") or (call.args[0] if call.args else None)
+    total = find_argument(call, 0, "total")
     value = module.constant(total) if total is not None else 10
     if value in (0, False) or _follows_redirects_only(module, call):
         return None
@@ -103,12 +103,11 @@ def _read_google(module: Module, call: ast.Call, library: str) -> RetryPolicy:
 
 
 def _read_redis(module: Module, call: ast.Call, library: str) -> RetryPolicy | None:
-    retries = keyword(call, "retries") or (call.args[1] if len(call.args) > 1 else None)
-    value = module.constant(retries)
+    value = module.constant(find_argument(call, 1, "retries"))
     if value == 0:
         return None
     attempts = math.inf if isinstance(value, int) and value < 0 else value + 1 if isinstance(value, int) else None
-    backoff = module.value(keyword(call, "backoff") or (call.args[0] if call.args else None))
+    backoff = module.value(find_argument(call, 0, "backoff"))
     name = module.name_of(backoff.func if isinstance(backoff, ast.Call) else backoff).rpartition(".")[2]
     kinds: dict[str, Wait] = {"NoBackoff": "none", "ConstantBackoff": "fixed"}
     waits = Waits(node=backoff)

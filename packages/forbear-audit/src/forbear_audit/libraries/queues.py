@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from forbear_audit.libraries.errors import TASK_FAILED
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
-from forbear_audit.reading.scopes import Function, from_package, keyword
+from forbear_audit.reading.scopes import Function, add_options, call_like, find_argument, from_package, keyword
 from forbear_audit.reading.syntax import find_all, join_bodies
 
 Task = tuple[RetryPolicy, ast.AST, RepeatedCode]
@@ -83,11 +83,7 @@ def _read_dagster(module: Module, made: ast.Call) -> RetryPolicy:
 def _with_defaults(module: Module, queue: _Queue, call: ast.Call | None, made: ast.expr) -> ast.Call | None:
     """Return the decorator of a task of Airflow with the defaults of its DAG, any other as it is."""
     found = module.keep(_find_dag_defaults) if queue.package == "airflow" else []
-    if not found:
-        return call
-    own = call.keywords if call is not None else []
-    names = {option.arg for option in own}
-    return ast.copy_location(ast.Call(made, [], [*own, *(o for o in found if o.arg not in names)]), made)
+    return add_options(call or call_like(made, made), found) if found else call
 
 
 def _find_dag_defaults(module: Module) -> list[ast.keyword]:
@@ -96,7 +92,7 @@ def _find_dag_defaults(module: Module) -> list[ast.keyword]:
     given = next((found for call in dags if (found := keyword(call, "default_args")) is not None), None)
     if given is None:
         return []
-    made = ast.copy_location(ast.Call(ast.Name("x"), [], [ast.keyword(None, given)]), given)
+    made = call_like(given, ast.Name("x"), ast.keyword(None, given))
     return [option for option in module.whole(made).keywords if option.arg]
 
 
@@ -108,14 +104,14 @@ def _read_operators(module: Module) -> Iterator[Task]:
         if given is None or not from_package(module.name_of(call.func), "airflow"):
             continue
         policy = _read_queue(module, queue, _with_defaults(module, queue, call, call.func))
-        home, function = module.resolve_call(ast.copy_location(ast.Call(given, [], []), call))
+        home, function = module.resolve_call(call_like(call, given))
         if policy is not None and function is not None and home is module:
             yield policy, call, RepeatedCode(function.body, function)
 
 
 def read_others(module: Module) -> Iterator[Task]:
     """Yield the retries of jobs of RQ, where they are enqueued, and of jobs of arq, where they raise `Retry`."""
-    packages = {name.partition(".")[0] for name in module.imports.values()}
+    packages = module.packages
     if "airflow" in packages:
         yield from _read_operators(module)
     for call in module.calls if "temporalio" in packages else ():
@@ -133,7 +129,7 @@ def read_others(module: Module) -> Iterator[Task]:
             policy = _read_rq(module, call)
             given = [*call.args, *([named] if (named := keyword(call, "func", "f")) is not None else [])]
             for item in given if policy is not None else ():
-                sent = ast.copy_location(ast.Call(func=item, args=[], keywords=[]), call)
+                sent = call_like(call, item)
                 home, function = module.resolve_call(sent)
                 if policy is not None and function is not None:
                     code: list[ast.stmt] = [ast.copy_location(ast.Expr(sent), call)]
@@ -151,7 +147,7 @@ def _read_rq(module: Module, call: ast.Call) -> RetryPolicy | None:
     retry = module.value(keyword(call, "retry"))
     if not (isinstance(retry, ast.Call) and from_package(module.name_of(retry.func), "rq", "Retry")):
         return None
-    most = module.constant(keyword(retry, "max") or (retry.args[0] if retry.args else None))
+    most = module.constant(find_argument(retry, 0, "max"))
     interval = keyword(retry, "interval")
     waits = Waits("fixed" if interval is None or isinstance(module.constant(interval), int) else "unknown")
     return RetryPolicy("rq", Limits(most + 1 if isinstance(most, int) else None), waits, _ERRORS)

@@ -118,8 +118,7 @@ def find_unsafe_model(module: Module, call: ast.Call, region: list[ast.stmt]) ->
     if not isinstance(call.func, ast.Attribute):
         return None
     owner, method = call.func.value, call.func.attr
-    packages = {name.partition(".")[0] for name in module.imports.values()}
-    if "django" in packages:
+    if "django" in module.packages:
         made = module.value(owner)
         manager = owner.value if isinstance(owner, ast.Attribute) and owner.attr == "objects" else None
         if method in _ADDS and manager is not None and _is_model(module, manager):
@@ -127,9 +126,13 @@ def find_unsafe_model(module: Module, call: ast.Call, region: list[ast.stmt]) ->
         is_new = isinstance(made, ast.Call) and is_inside(module, made, region) and _is_model(module, made.func)
         if method in _SAVES and isinstance(made, ast.Call) and is_new:
             return f"{ast.unparse(made.func)}.{method}()", _WHY
-        if method in ("update", "aupdate") and "objects" in ast.unparse(owner) and any(map(_adds, call.keywords)):
+        if (
+            method in ("update", "aupdate")
+            and "objects" in ast.unparse(owner)
+            and any(_adds(option.value) for option in call.keywords)
+        ):
             return "an update of a column by itself", "it may have been done before the failure, and adds again"
-    is_session = packages & {"sqlalchemy", "sqlmodel", "flask_sqlalchemy"} and (
+    is_session = module.packages & {"sqlalchemy", "sqlmodel", "flask_sqlalchemy"} and (
         "session" in ast.unparse(owner).lower() or sdks.maker(module, owner).endswith(("Session", "sessionmaker"))
     )
     if (
@@ -141,10 +144,8 @@ def find_unsafe_model(module: Module, call: ast.Call, region: list[ast.stmt]) ->
     return None
 
 
-def _adds(option: ast.keyword) -> bool:
-    return isinstance(option.value, ast.BinOp) and any(
-        isinstance(node, ast.Call) and ast.unparse(node.func).endswith("F") for node in ast.walk(option.value)
-    )
+def _adds(value: ast.expr) -> bool:
+    return isinstance(value, ast.BinOp) and any(ast.unparse(call.func).endswith("F") for call in calls_in([value]))
 
 
 def _is_model(module: Module, expr: ast.expr) -> bool:

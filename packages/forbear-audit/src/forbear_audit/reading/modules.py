@@ -11,6 +11,7 @@ from forbear_audit.reading.objects import Objects
 from forbear_audit.reading.patterns import NUMBER
 from forbear_audit.reading.scopes import (
     Function,
+    call_like,
     defaults,
     from_package,
     has_unknown,
@@ -103,11 +104,9 @@ class Module(Objects):
         place, node = self.definition(name)
         if isinstance(node, ast.expr):
             return self.take(place, node)
-        return (
-            self.take(place, place.find_returned(node))
-            if isinstance(node, ast.FunctionDef) and _is_property(node)
-            else None
-        )
+        decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+        is_property = any(ast.unparse(each).endswith("property") for each in decorators)
+        return self.take(place, place.find_returned(node)) if isinstance(node, Function) and is_property else None
 
     def find_passed(self, name: ast.Name) -> ast.expr | None:
         """Return what all calls in this module pass for a parameter, or its default; None if they differ."""
@@ -127,8 +126,8 @@ class Module(Objects):
             passing, passed = 0, dict[str, ast.expr | None]()
             for call in [*callers.get(called, []), *unknown]:
                 one = None
-                if _may_pass(call, name.id, place):  # the others need no reading
-                    passing += 1
+                if len(call.args) > place or hides_arguments(call) or keyword(call, name.id) is not None:
+                    passing += 1  # the others need no reading
                     one = self.pass_arguments(function, call, self).get(name.id)
                     if one is None and hiding(self.whole(call)):
                         return None
@@ -153,7 +152,7 @@ class Module(Objects):
         if last in _FIELDS:
             made = keyword(call, "default_factory", "factory")
             if isinstance(made, (ast.Name, ast.Attribute)):
-                made = self.adopt(self.home_of(call), ast.copy_location(ast.Call(made, [], []), made))
+                made = self.adopt(self.home_of(call), call_like(made, made))
             first = call.args[0] if call.args and last == "Field" else None
             return made.body if isinstance(made, ast.Lambda) else made or keyword(call, "default") or first
         if last in ("enter_context", "enter_async_context", "closing", "nullcontext") and len(call.args) == 1:
@@ -305,11 +304,3 @@ def sets_constant(module: Module, name: str, value: object) -> bool:
     updates = [call for call in module.calls_of("update") if module.local_name(call.func) == f"{owner}.update"]
     found += [item.value for call in updates for item in module.whole(call).keywords if item.arg == last]
     return any(module.constant(expr) == value for expr in found)
-
-
-def _may_pass(call: ast.Call, name: str, position: int) -> bool:
-    return len(call.args) > position or hides_arguments(call) or keyword(call, name) is not None
-
-
-def _is_property(function: ast.FunctionDef) -> bool:
-    return any(ast.unparse(decorator).endswith("property") for decorator in function.decorator_list)

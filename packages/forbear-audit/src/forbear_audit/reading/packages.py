@@ -63,7 +63,7 @@ class Files:
             self._bytes += size
         kept = _kept.pop(path, None)
         if kept is None:
-            tree = _parse(path)
+            tree = sources.read_tree(path)  # its limits are those of audited files
             kept = None if tree is None else self._make(tree, path), self._followed[path]
             for oldest in [*_kept]:
                 if len(_kept) < _MOST_KEPT and sum(size for _, size in [*_kept.values()]) + kept[1] <= _MOST:
@@ -109,12 +109,3 @@ def _file(folder: Path, parts: tuple[str, ...]) -> Path | None:
     place = folder.joinpath(*parts)
     choices = [place.with_suffix(".py"), place / "__init__.py"] if parts else [place / "__init__.py"]
     return next((choice for choice in choices if choice.exists()), None)
-
-
-def _parse(path: Path) -> ast.Module | None:
-    texts = sources.read(path)  # its limits are those of audited files
-    try:
-        tree = sources.parse(texts[0][1]) if isinstance(texts, list) else ""
-    except (ValueError, RecursionError):
-        return None
-    return None if isinstance(tree, str) else tree

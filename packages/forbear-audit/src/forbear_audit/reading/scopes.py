@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 from typing import cast
@@ -140,6 +141,11 @@ class Scopes:
             if owner is not None:
                 self.attributes.setdefault((owner, target.attr), []).append(value)
 
+    @cached_property
+    def packages(self) -> set[str]:
+        """The packages that the file imports, "" for its own."""
+        return {name.partition(".")[0] for name in self.imports.values()}
+
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the nodes around `node`, the nearest first."""
         while (parent := self.parents.get(node)) is not None:
@@ -207,6 +213,11 @@ def keyword(call: ast.Call, *names: str) -> ast.expr | None:
     return next((item.value for name in names for item in call.keywords if item.arg == name), None)
 
 
+def find_argument(call: ast.Call, position: int, *names: str) -> ast.expr | None:
+    """Return what a call passes by one of these names, or at a position; None if it passes nothing."""
+    return keyword(call, *names) or next(iter(call.args[position : position + 1]), None)
+
+
 def has_unknown(call: ast.Call) -> bool:
     """Return whether a call passes keywords that cannot be read: `**options`."""
     return any(item.arg is None for item in call.keywords)
@@ -226,6 +237,18 @@ def list_imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str
         else:
             first = alias.name.partition(".")[0]
             yield (alias.asname, alias.name) if alias.asname else (first, first)
+
+
+def call_like(place: ast.expr, function: ast.expr, *options: ast.keyword) -> ast.Call:
+    """Return a call of a function, with these keywords, that stands where `place` does."""
+    return ast.copy_location(ast.Call(function, [], [*options]), place)
+
+
+def add_options(call: ast.Call, options: Iterable[ast.keyword]) -> ast.Call:
+    """Return a call with these keywords, too, as far as it does not pass them itself."""
+    own = {option.arg for option in call.keywords}
+    kept = [option for option in options if option.arg not in own]
+    return ast.copy_location(ast.Call(call.func, call.args, [*call.keywords, *kept]), call)
 
 
 def parameters(function: Function) -> list[ast.arg]:

@@ -135,6 +135,16 @@ def parse(text: str) -> ast.Module | str:
         return "its code is nested too deeply"
 
 
+def read_tree(path: Path) -> ast.Module | None:
+    """Return the tree of a Python file, or of the first cell of a notebook; None if it cannot be read."""
+    texts = read(path)
+    try:
+        tree = parse(texts[0][1]) if isinstance(texts, list) else ""
+    except (ValueError, RecursionError):
+        return None
+    return None if isinstance(tree, str) else tree
+
+
 def _read_list(document: Any, key: str) -> list[Any] | None:
     value: object = cast("dict[str, object]", document).get(key) if isinstance(document, dict) else None
     return [*cast("Iterable[Any]", value)] if isinstance(value, list) else None

@@ -9,7 +9,7 @@ from forbear_audit.loops.waits import is_momentary
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import CONFLICT_MESSAGES, FILE_METHODS, RENAMES, STATUS_READS
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
-from forbear_audit.reading.scopes import keyword, walk_inside
+from forbear_audit.reading.scopes import call_like, keyword, walk_inside
 from forbear_audit.reading.syntax import calls_method, find_all, functions_in, join_bodies, texts_in
 from forbear_audit.rules.find import find_retries
 from forbear_audit.rules.last_attempt import last_attempt
@@ -153,12 +153,11 @@ def _find_hidden_ends(module: Module) -> Iterator[Hit]:
 
     That is `from None`, or in a function for the end of the attempts.
     """
-    if not any(name.partition(".")[0] == "tenacity" for name in module.imports.values()):
+    if "tenacity" not in module.packages:
         return
     for call in module.calls:
         end = keyword(call, "retry_error_callback")
-        made = ast.copy_location(ast.Call(func=end, args=[], keywords=[]), end) if end is not None else None
-        home, function = module.resolve_call(made) if made is not None else (module, None)
+        home, function = module.resolve_call(call_like(end, end)) if end is not None else (module, None)
         for node in walk_inside(function.body) if function is not None and home is module else ():
             made_anew = isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.cause is None
             if made_anew and "outcome" not in ast.unparse(node):

@@ -10,7 +10,7 @@ from forbear_audit.loops.recursion import find_requeued, find_second_chances
 from forbear_audit.reading.modules import RUNNERS, Module
 from forbear_audit.reading.patterns import ATTEMPT_LIMITS, ERROR_NAMES, REFUSED_BY_NAME, RETRIES, RETRY_WRAPPERS
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, RetryUse, RetryUses, Waits
-from forbear_audit.reading.scopes import keyword
+from forbear_audit.reading.scopes import add_options, call_like, keyword
 from forbear_audit.rules.given_code import read_given_code, read_repeated_code
 from forbear_audit.rules.repeaters import (
     BARE,
@@ -112,19 +112,13 @@ def _find_passed(module: Module, call: ast.Call, seen: set[int]) -> Iterator[Ret
 
 def _find_changed(module: Module, call: ast.Call, owner: ast.expr) -> Iterator[RetryUse]:
     """Yield the retry that tenacity's `function.retry_with(...)` makes: the one of the function with other options."""
-    home, function = module.resolve_call(ast.copy_location(ast.Call(func=owner, args=[], keywords=[]), call))
+    home, function = module.resolve_call(call_like(call, owner))
     for decorator in function.decorator_list if function is not None else ():
         if isinstance(decorator, ast.Call) and function is not None:
-            names = {option.arg for option in call.keywords}
-            kept = [option for option in decorator.keywords if option.arg not in names]
-            merged = ast.copy_location(ast.Call(decorator.func, decorator.args, [*call.keywords, *kept]), call)
-            policy = read_policy(home, merged)
+            changed = ast.copy_location(ast.Call(decorator.func, decorator.args, call.keywords), call)
+            policy = read_policy(home, add_options(changed, decorator.keywords))
             if policy is not None and policy.library == "tenacity":
                 yield RetryUse(policy, call, RepeatedCode(function.body, function, by_call=True))
-
-
-def _may_be_function(expr: ast.expr) -> bool:
-    return isinstance(expr, (ast.Name, ast.Attribute, ast.Lambda, ast.Call))
 
 
 def _find_by_name(module: Module, seen: set[int]) -> Iterator[RetryUse]:
@@ -194,7 +188,8 @@ def _find_wrapped(module: Module) -> Iterator[RetryUse]:
     for call in module.calls:
         made = module.whole(call) if isinstance(call.func, ast.Attribute) and call.func.attr in RUNNERS else call
         given = (*made.args, *(option.value for option in made.keywords))
-        may_repeat = bool(given) and (isinstance(made.func, ast.Attribute) or any(map(_may_be_function, given)))
+        passes_function = any(isinstance(item, (ast.Name, ast.Attribute, ast.Lambda, ast.Call)) for item in given)
+        may_repeat = passes_function or (bool(given) and isinstance(made.func, ast.Attribute))
         known = find_repeater(module, made.func) if may_repeat else None
         code = read_given_code(module, made, known) if known is not None else None
         if known is not None and code is not None:

@@ -17,6 +17,7 @@ from forbear_audit.loops.paths import AGAIN, BREAK, ON, Walk, is_exit
 from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import is_momentary, sleeps
 from forbear_audit.reading.modules import Module
+from forbear_audit.reading.names import is_none
 from forbear_audit.reading.patterns import TIMED_OUT
 from forbear_audit.reading.retry_use import Flaw, RetryUse
 from forbear_audit.reading.scopes import Loop, walk_inside
@@ -41,7 +42,8 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Flaw]:
     handlers = [handler for handler in use.code.handlers if continues(module, loop, handler)]
     shown = names_of_errors(handlers, join_bodies(handlers))
     for node in find_all(join_bodies(handlers), ast.Raise):
-        if _hides(node, shown) and _is_final(module, loop, node, counting):
+        hides = node.exc is not None and node.cause is not None and is_none(node.cause)
+        if hides and not names_in(node) & shown and _is_final(module, loop, node, counting):
             yield "LOST-CAUSE", node, "`from None` hides the last error"
     for attempt in use.code.tries:
         if ON not in Walk(module, 200).ways([*attempt.body, *attempt.orelse]):
@@ -60,11 +62,6 @@ def _is_time_over(use: RetryUse, raised: ast.Raise) -> bool:
     """Return whether a `raise` says that the time is over: that is the cause."""
     error = ast.unparse(raised).lower().partition("(")[0]
     return bool(use.policy.limits.deadline) and bool(TIMED_OUT.search(error))
-
-
-def _hides(node: ast.Raise, shown: set[str]) -> bool:
-    none = isinstance(node.cause, ast.Constant) and node.cause.value is None
-    return none and node.exc is not None and not names_in(node.exc) & shown
 
 
 def _is_final(module: Module, loop: Loop, node: ast.Raise, counting: set[str]) -> bool:

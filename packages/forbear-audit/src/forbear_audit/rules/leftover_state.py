@@ -70,7 +70,7 @@ def _find_popped_keys(
 
 def _rewinds(module: Module, call: ast.Call) -> bool:
     """Return whether a client goes back to the begin of the `files` that it sends, as httpx does."""
-    packages = {name.partition(".")[0] for name in module.imports.values()}
+    packages = module.packages
     return isinstance(call.func, ast.Attribute) and "httpx" in packages and "requests" not in packages
 
 
@@ -146,9 +146,7 @@ def _find_failed_sessions(
     module: Module, use: RetryUse, body: list[ast.stmt], own: set[str]
 ) -> Iterator[tuple[ast.AST, str]]:
     """Yield where an attempt writes by a session of SQLAlchemy that has failed, and that nobody rolled back."""
-    if use.code.loop is None or not any(
-        name.partition(".")[0] in ("sqlalchemy", "sqlmodel") for name in module.imports.values()
-    ):
+    if use.code.loop is None or not module.packages & {"sqlalchemy", "sqlmodel"}:
         return
     for call in calls_in(body):
         owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""

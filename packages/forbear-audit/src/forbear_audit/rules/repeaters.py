@@ -9,7 +9,16 @@ from forbear_audit.loops.handwritten import read_loop
 from forbear_audit.loops.recursion import find_recursions
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy
-from forbear_audit.reading.scopes import Function, Loop, from_package, has_unknown, keyword, parameters
+from forbear_audit.reading.scopes import (
+    Function,
+    Loop,
+    add_options,
+    call_like,
+    from_package,
+    has_unknown,
+    keyword,
+    parameters,
+)
 from forbear_audit.reading.syntax import calls_in, find_all
 
 PACKAGES = frozenset({
@@ -59,7 +68,7 @@ class Repeater:
                 made if isinstance(made, ast.Call) and self.maker is not None and self.maker.name == "__init__" else use
             )
         if isinstance(use, (ast.Name, ast.Attribute)) and self.taken is None and isinstance(self.source, Loop):
-            call = ast.copy_location(ast.Call(use, [], []), use)  # `@robust` has the defaults
+            call = call_like(use, use)  # `@robust` has the defaults
         if not isinstance(call, ast.Call) or self.used >= _MOST_READ:
             return self.policy
         self.used += 1
@@ -84,7 +93,7 @@ def read_policy(module: Module, expr: ast.expr) -> RetryPolicy | None:
         return None
     for package, names, parse in decorators.READERS:
         if from_package(dotted, package, *names):
-            made = call if isinstance(call, ast.Call) else ast.copy_location(ast.Call(call, [], []), call)
+            made = call if isinstance(call, ast.Call) else call_like(call, call)
             return RetryPolicy(package) if has_unknown(made) else parse(module, made)
     for package, names, library, read in objects.READERS if isinstance(call, ast.Call) else ():
         if isinstance(call, ast.Call) and from_package(dotted, package, *names):
@@ -102,9 +111,7 @@ def _whole(module: Module, expr: ast.expr) -> ast.expr:
         return ast.copy_location(ast.Call(func=caller.func, args=expr.args, keywords=caller.keywords), expr)
     made = module.value(function.value) if isinstance(function, ast.Attribute) and function.attr == "copy" else None
     if isinstance(made, ast.Call) and from_package(module.name_of(made.func), "tenacity"):
-        names = {option.arg for option in expr.keywords}
-        kept = [option for option in made.keywords if option.arg not in names]
-        return ast.copy_location(ast.Call(made.func, made.args, [*expr.keywords, *kept]), expr)
+        return add_options(ast.copy_location(ast.Call(made.func, made.args, expr.keywords), expr), made.keywords)
     return module.whole(expr)
 
 
@@ -239,8 +246,7 @@ def _find_sources(module: Module) -> Iterator[tuple[RetryPolicy, Loop | ast.expr
     """Yield what may repeat a parameter: policy, source, what is repeated, place, and if it makes a wrapper."""
     for policy, code, loop in module.keep(loops_of):
         yield policy, loop, code.attempt, loop, False
-    packages = {name.partition(".")[0] for name in module.imports.values()}
-    if not packages & PACKAGES and not any(name.startswith(".") or "." in name for name in module.imports.values()):
+    if not module.packages & PACKAGES and not any("." in name for name in module.imports.values()):
         return
     for loop in module.loops:
         known = resolve_policy(module, loop.iter, set()) if not isinstance(loop, ast.While) else None
@@ -262,7 +268,7 @@ def _find_sources(module: Module) -> Iterator[tuple[RetryPolicy, Loop | ast.expr
         made = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr in CALLS else call.func
         known = resolve_policy(module, made, set()) if isinstance(made, (ast.Call, ast.Name, ast.Attribute)) else None
         if known is not None and (known[1] or isinstance(made, ast.Call)):
-            sent = ast.copy_location(ast.Call(given, [], []), call)
+            sent = call_like(call, given)
             wraps = isinstance(module.parents.get(call), ast.Return) and len(call.args) == 1 and made is call.func
             yield known[0], made, [ast.copy_location(ast.Expr(sent), call)], call, wraps
 

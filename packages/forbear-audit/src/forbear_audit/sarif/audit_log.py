@@ -32,7 +32,9 @@ def as_sarif(result: Audit, version: str, *, root: Path | None = None) -> dict[s
         _notification("warning", f"not read: {unread.reason}", sarif_place(unread.path, base))
         for unread in result.unread
     ]
-    log = sarif_log(_driver(version), results, notifications, base)
+    rules = [_rule(rule) for rule in RULES.values()]
+    driver = {"name": "forbear audit", "version": version, "informationUri": PAGES, "rules": rules}
+    log = sarif_log(driver, results, notifications, base)
     (invocation,) = log["runs"][0]["invocations"]
     invocation["toolConfigurationNotifications"] = [
         _notification(
@@ -41,11 +43,6 @@ def as_sarif(result: Audit, version: str, *, root: Path | None = None) -> dict[s
         for remark in result.remarks
     ]
     return log
-
-
-def _driver(version: str) -> dict[str, Any]:
-    rules = [_rule(rule) for rule in RULES.values()]
-    return {"name": "forbear audit", "version": version, "informationUri": PAGES, "rules": rules}
 
 
 def _rule(rule: AuditRule) -> dict[str, Any]:

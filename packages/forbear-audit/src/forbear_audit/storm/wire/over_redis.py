@@ -1,7 +1,7 @@
 """Faults in the connections of redis-py and valkey-py, sync and asyncio, below the retries of clients and clusters."""
 
-from collections.abc import Callable, Generator, Iterable
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -102,31 +102,22 @@ async def _read(
         return await finish(original(self, *args, **kwargs))
     with record.time.sending():
         if pending.call.fault is None:
-            _count_down(self, pending)
-            with _noting_response(errors, pending.call):
-                return await finish(original(self, *args, **kwargs))
+            pending.left -= 1
+            if pending.left == 0:
+                delattr(self, _ATTRIBUTE)
+            try:
+                response = await finish(original(self, *args, **kwargs))
+            except errors.ResponseError:
+                pending.call.responded = True
+                raise
+            pending.call.responded = True
+            return response
         for _ in range(pending.left):
             with suppress(errors.ResponseError):
                 await finish(original(self, *args, **kwargs))
     delattr(self, _ATTRIBUTE)
     await _disconnect(self)
     raise _error(errors, record, pending.call)
-
-
-@contextmanager
-def _noting_response(errors: Any, call: SentCall) -> Generator[None]:
-    try:
-        yield
-    except errors.ResponseError:
-        call.responded = True
-        raise
-    call.responded = True
-
-
-def _count_down(connection: Any, pending: _Pending) -> None:
-    pending.left -= 1
-    if pending.left == 0:
-        delattr(connection, _ATTRIBUTE)
 
 
 def _error(errors: Any, record: RunRecord, call: SentCall) -> BaseException:
