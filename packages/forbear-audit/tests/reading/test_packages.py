@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from forbear_audit import Audit, AuditSettings, audit
-from forbear_audit.reading import packages
+from forbear_audit.reading import packages, sources
 from forbear_audit.rules.catalog import RULES
 
 EVERY = AuditSettings(select=tuple(RULES))
@@ -77,13 +77,13 @@ def test_the_bytes_of_all_followed_modules_are_bounded(tmp_path: Path, monkeypat
 def test_a_module_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many calls into few modules read each of them once."""
     read: list[Path] = []
-    whole = packages._parse
+    whole = sources.read_tree
 
     def noted(path: Path) -> object:
         read.append(path)
         return whole(path)
 
-    monkeypatch.setattr(packages, "_parse", noted)
+    monkeypatch.setattr(sources, "read_tree", noted)
     for name in "ab":
         (tmp_path / f"{name}.py").write_text(INNER)
     (tmp_path / "main.py").write_text(outer(*"ab" * 5))

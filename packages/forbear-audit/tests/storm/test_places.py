@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from forbear_audit.storm.faults import PlannedFault
+from forbear_audit.storm.faults import KINDS, PROVABLE, PlannedFault
 from forbear_audit.storm.judge import StormFinding
-from forbear_audit.storm.kinds import KINDS, PROVABLE
 from forbear_audit.storm.places import StormPlan
 from forbear_audit.storm.run_record import RunRecord, SentCall
 from forbear_audit.storm.verdicts import ReachedPlaces, verdict_lines, verdicts_of

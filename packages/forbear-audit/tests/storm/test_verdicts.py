@@ -11,9 +11,8 @@ import pytest
 
 from forbear_audit import AuditSettings, audit
 from forbear_audit.cli.storm_plan import storm_plan
-from forbear_audit.storm.faults import PlannedFault
+from forbear_audit.storm.faults import PROVABLE, PlannedFault
 from forbear_audit.storm.judge import judge
-from forbear_audit.storm.kinds import PROVABLE
 from forbear_audit.storm.observe import StormLimits, observing
 from forbear_audit.storm.places import StormPlan
 from forbear_audit.storm.run_record import RunRecord, StormEnded

@@ -14,7 +14,7 @@ from forbear.cli.kit.output import BadInput, check_links, tell
 from forbear_audit.findings import Finding
 from forbear_audit.reading import sources
 from forbear_audit.reading.scopes import Function
-from forbear_audit.storm.kinds import PROVABLE
+from forbear_audit.storm.faults import PROVABLE
 from forbear_audit.storm.places import StormPlace, StormPlan
 
 if TYPE_CHECKING:

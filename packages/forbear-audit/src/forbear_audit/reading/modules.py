@@ -61,11 +61,7 @@ class Module(Objects):
             case ast.Await(value=inner) | ast.NamedExpr(value=inner):
                 return inner
             case ast.Call() | ast.Subscript():
-                if expr not in self._returned:
-                    self._returned[expr] = None  # a circle ends here
-                    found = self._find_result(expr) if isinstance(expr, ast.Call) else self._find_item(expr)
-                    self._returned[expr] = found
-                return self._returned[expr]
+                return self.find_once(self._returned, expr, self._find_result, None)
             case ast.BoolOp(op=ast.Or(), values=[*_, (ast.Call() | ast.Name() | ast.Attribute()) as inner]):
                 return inner
             case ast.IfExp():
@@ -140,8 +136,10 @@ class Module(Objects):
             self._passed[function, name.id] = None if found is None or is_none(found) else found
         return self._passed[function, name.id]
 
-    def _find_result(self, call: ast.Call) -> ast.expr | None:
-        """Return what a function of this package returns to a call, None if it is none or does more than that."""
+    def _find_result(self, call: ast.expr) -> ast.expr | None:
+        """Return what a function of this package returns to a call, or an item; None if it is none or does more."""
+        if not isinstance(call, ast.Call):
+            return self._find_item(call) if isinstance(call, ast.Subscript) else None
         home, function = self.resolve_call(call)
         return self.take(home, home.find_returned(function)) if function is not None else self._find_default(call)
 

@@ -10,6 +10,7 @@ from forbear_audit.reading.packages import Files
 from forbear_audit.reading.scopes import Function, Scopes, arguments
 
 _T = TypeVar("_T")
+_K = TypeVar("_K")
 _E = TypeVar("_E", bound=ast.expr)
 DEEPEST = 5  # steps from a name to its value: more are a circle, or nothing a reader would follow either
 _MOST_VALUES = 20  # of a name
@@ -35,9 +36,9 @@ class Names(Scopes):
 
     def _forget(self) -> None:
         self._traced: dict[str, tuple[Self, ast.AST | None, str]] = {}
-        self._returned: dict[ast.AST, ast.expr | None] = {}
-        self._defined: dict[ast.AST, tuple[Self, ast.AST | None]] = {}
-        self._typed: dict[ast.AST, tuple[Self, ast.ClassDef] | None] = {}
+        self._returned: dict[ast.expr, ast.expr | None] = {}
+        self._defined: dict[ast.expr, tuple[Self, ast.AST | None]] = {}
+        self._typed: dict[ast.expr, tuple[Self, ast.ClassDef] | None] = {}
         self._passed: dict[tuple[ast.AST, str], ast.expr | None] = {}
         self._whole: dict[ast.Call, ast.Call] = {}
 
@@ -53,6 +54,13 @@ class Names(Scopes):
         if make not in self._kept:
             self._kept[make] = make(self)
         return cast("_T", self._kept[make])
+
+    def find_once(self, found: dict[_K, _T], key: _K, find: Callable[[_K], _T], unknown: _T) -> _T:
+        """Return what `find` finds for a key, once; within it the key is `unknown`, so that a circle ends."""
+        if key not in found:
+            found[key] = unknown
+            found[key] = find(key)
+        return found[key]
 
     @contextmanager
     def bound(self, function: Function | None, call: ast.Call | None, caller: Self) -> Generator[None]:

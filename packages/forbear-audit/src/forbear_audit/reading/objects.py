@@ -24,12 +24,10 @@ class Objects(Names):
 
     def definition(self, expr: ast.expr) -> tuple[Self, ast.AST | None]:
         """Return the module and the definition of an expression: a function, a class, or a value elsewhere."""
-        if expr not in self._defined:
-            self._defined[expr] = self, None  # a circle ends here
-            self._defined[expr] = self._define(self.home_of(expr), expr)
-        return self._defined[expr]
+        return self.find_once(self._defined, expr, self._define, (self, None))
 
-    def _define(self, home: Self, expr: ast.expr) -> tuple[Self, ast.AST | None]:
+    def _define(self, expr: ast.expr) -> tuple[Self, ast.AST | None]:
+        home = self.home_of(expr)
         if isinstance(expr, ast.Name):
             if expr.id in ("self", "cls"):
                 return home, None
@@ -108,10 +106,7 @@ class Objects(Names):
 
     def type_of(self, expr: ast.expr) -> tuple[Self, ast.ClassDef] | None:
         """Return the class of this package that an object is of, by its maker or its annotation; None if unknown."""
-        if expr not in self._typed:
-            self._typed[expr] = None  # a circle ends here
-            self._typed[expr] = self._find_type(expr)
-        return self._typed[expr]
+        return self.find_once(self._typed, expr, self._find_type, None)
 
     def _find_type(self, expr: ast.expr) -> tuple[Self, ast.ClassDef] | None:
         home = self.home_of(expr)

@@ -101,12 +101,14 @@ def _read(path: Path, texts: list[tuple[int, str]], counts: Counts, result: Read
     comments = read_comments(whole)
     for rule, node, message, library in find_hits(Module(tree, path)):
         if counts(rule, path):
-            if _is_long(lines, node):
+            end = node.end_lineno or node.lineno
+            if any(len(line) > _LONGEST for at in (node.lineno, end) for line in lines[at - 1 : at]):
                 result.findings, result.suppressed, result.files = [], [], 0
                 result.unread.append(Unread(str(path), f"a line with a retry has more than {_LONGEST} characters"))
                 return
             finding = _finding(path, lines, starts, rule, node, message, library)
-            is_suppressed = comments.suppress(rule, node.lineno, _last_line(node))
+            last = end if isinstance(node, ast.expr) else node.lineno  # a comment belongs to the head of a statement
+            is_suppressed = comments.suppress(rule, node.lineno, last)
             (result.suppressed if is_suppressed else result.findings).append(finding)
     _remark(path, starts, comments, counts, result)
 
@@ -129,17 +131,6 @@ def find_hits(module: Module) -> Iterator[tuple[str, Any, str, str]]:
         if key not in seen and key[1]:  # a node that the audit made itself may have no place
             seen.add(key)
             yield rule, node, message, library
-
-
-def _is_long(lines: list[str], node: Any) -> bool:
-    ends = (node.lineno, node.end_lineno or node.lineno)
-    return any(len(line) > _LONGEST for at in ends for line in lines[at - 1 : at])
-
-
-def _last_line(node: Any) -> int:
-    """Return the last line in which a comment belongs to a node: of statements it is the first."""
-    last: int = node.end_lineno if isinstance(node, ast.expr) and node.end_lineno else node.lineno
-    return last
 
 
 def _finding(

@@ -10,12 +10,13 @@ from forbear_audit.loops.recursion import find_requeued, find_second_chances
 from forbear_audit.reading.modules import RUNNERS, Module
 from forbear_audit.reading.patterns import ATTEMPT_LIMITS, ERROR_NAMES, REFUSED_BY_NAME, RETRIES, RETRY_WRAPPERS
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, RetryUse, RetryUses, Waits
-from forbear_audit.reading.scopes import add_options, call_like, keyword
-from forbear_audit.rules.given_code import read_given_code, read_repeated_code
+from forbear_audit.reading.scopes import add_options, call_like, from_package, keyword
 from forbear_audit.rules.repeaters import (
     BARE,
     CALLS,
     PACKAGES,
+    Repeater,
+    find_given,
     find_repeater,
     loops_of,
     read_policy,
@@ -88,7 +89,7 @@ def _find_called(module: Module, seen: set[int]) -> Iterator[RetryUse]:
         if not isinstance(made, (ast.Call, ast.Name, ast.Attribute)):
             continue
         known = resolve_policy(module, made, set()) if id(call) not in seen else None
-        code = read_repeated_code(module, call, 0) if known is not None else None
+        code = _read_repeated_code(module, call, 0) if known is not None else None
         if known is None or code is None:
             continue
         policy, is_elsewhere = known
@@ -104,7 +105,7 @@ def _find_passed(module: Module, call: ast.Call, seen: set[int]) -> Iterator[Ret
     options = [option for option in call.keywords if option.arg not in ("fargs", "fkwargs")]
     policy = read_policy(module, ast.copy_location(ast.Call(call.func, call.args[3:], options), call))
     passed = ast.Call(call.func, [*given, *getattr(module.value(args), "elts", [])], [])
-    code = read_repeated_code(module, module.locate(ast.copy_location(passed, call), call), 0)
+    code = _read_repeated_code(module, module.locate(ast.copy_location(passed, call), call), 0)
     if policy is not None and code is not None:
         seen.add(id(call))
         yield RetryUse(policy, call, code)
@@ -141,7 +142,7 @@ def _find_by_name(module: Module, seen: set[int]) -> Iterator[RetryUse]:
     for call in module.calls:
         if id(call) not in seen and id(call.func) not in seen and _repeats_by_name(module, call.func):
             places = (at for at, item in enumerate(call.args) if _is_given(module, item))
-            given = next((read_repeated_code(module, call, at) for at in places), None)
+            given = next((_read_repeated_code(module, call, at) for at in places), None)
             if given is not None:
                 yield RetryUse(_guess_policy(module, call), call, given, defined_elsewhere=True)
 
@@ -191,6 +192,66 @@ def _find_wrapped(module: Module) -> Iterator[RetryUse]:
         passes_function = any(isinstance(item, (ast.Name, ast.Attribute, ast.Lambda, ast.Call)) for item in given)
         may_repeat = passes_function or (bool(given) and isinstance(made.func, ast.Attribute))
         known = find_repeater(module, made.func) if may_repeat else None
-        code = read_given_code(module, made, known) if known is not None else None
+        code = _read_given_code(module, made, known) if known is not None else None
         if known is not None and code is not None:
             yield RetryUse(known.read(module, made), call, replace(code, around=known.around), defined_elsewhere=True)
+
+
+def _read_given_code(module: Module, call: ast.Call, known: Repeater) -> RepeatedCode | None:
+    """Return the code that a repeater gets from a call, None if it is unknown or the call makes a decorator."""
+    if known.owner is not None:
+        return _read_method(module, call, known, known.owner)
+    given = find_given(call, known)
+    if given is None or (known.taken is None and (len(call.args) != 1 or call.keywords)):
+        return None
+    index = (known.taken or (0, ""))[0]
+    position = index if len(call.args) > index else len(call.args)
+    passed = call if len(call.args) > index else ast.copy_location(ast.Call(call.func, [*call.args, given], []), call)
+    if passed is not call:
+        module.parents[passed] = module.parents.get(call, module.tree)
+    return _read_repeated_code(module, passed, position)
+
+
+def _read_method(module: Module, call: ast.Call, known: Repeater, owner: ast.expr) -> RepeatedCode | None:
+    """Return the code of the method that a call makes a repeater call, by its name."""
+    given = find_given(call, known) if known.taken is not None else None
+    name = module.constant(given) if given is not None else getattr(call.func, "attr", None)
+    if not isinstance(name, str) or not name.isidentifier():
+        return None
+    place: ast.expr | None = owner
+    if isinstance(call.func, ast.Attribute) and ast.unparse(owner).startswith("self."):
+        place = call.func.value
+        for part in ast.unparse(owner).split(".")[1:]:
+            place = module.locate(ast.copy_location(ast.Attribute(place, part, ast.Load()), call), call)
+    elif isinstance(owner, ast.Name) and known.maker is not None and owner.id not in known.home.imports:
+        place = known.home.pass_arguments(known.maker, call, module).get(owner.id)
+    if place is None:
+        return None
+    method = module.locate(ast.copy_location(ast.Attribute(place, name, ast.Load()), call), call)
+    rest = [item for item in call.args if item is not given]
+    passed = ast.copy_location(
+        ast.Call(call.func, [method, *rest], [o for o in call.keywords if o.value is not given]), call
+    )
+    module.parents[passed] = module.parents.get(call, module.tree)
+    return _read_repeated_code(module, passed, 0)
+
+
+def _read_repeated_code(module: Module, call: ast.Call, position: int) -> RepeatedCode | None:
+    """Return the code that a call repeats, the function that it gets at a position; None if that is unknown."""
+    given = call.args[position]
+    args, keywords = [*call.args[position + 1 :]], call.keywords
+    made = module.value(given)
+    if isinstance(made, ast.Call) and from_package(module.name_of(made.func), "functools", "partial") and made.args:
+        given, args, keywords = made.args[0], [*made.args[1:], *args], [*made.keywords, *keywords]
+        made = module.value(given)
+    if isinstance(made, ast.Lambda):
+        return RepeatedCode([ast.copy_location(ast.Expr(made.body), made)], by_call=True)
+    sent = ast.copy_location(ast.Call(func=given, args=args, keywords=keywords), call)
+    module.parents[sent] = module.parents.get(call, module.tree)
+    home, function = module.resolve_call(sent)
+    if function is not None and home is module:
+        return RepeatedCode(function.body, function, by_call=True, call=sent)
+    is_known = function is not None or (
+        isinstance(given, ast.Attribute) or (isinstance(given, ast.Name) and "." in module.name_of(given)[1:])
+    )
+    return RepeatedCode([ast.copy_location(ast.Expr(sent), call)], by_call=True) if is_known else None

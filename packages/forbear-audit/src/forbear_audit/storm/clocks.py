@@ -15,8 +15,8 @@ from typing import Any
 
 from forbear.adapters import Runtime, runtime_context
 from forbear_audit.storm.dates import shift_dates
-from forbear_audit.storm.patching import replace, sweep
-from forbear_audit.storm.shifted_time import KEEP, REAL, ShiftedTime, caller
+from forbear_audit.storm.patching import replace, sweep, wrap
+from forbear_audit.storm.shifted_time import KEEP, REAL, ShiftedTime
 
 _NO_TIMER = 80_000  # seconds: trio waits a day at most where it has no timer
 _clocks: list[ShiftedTime] = []
@@ -67,13 +67,12 @@ def restore_lost() -> None:
 _made: dict[tuple[object, str], Callable[..., Any]] = {}
 
 
-def _permanent(owner: object, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Any:
+def _permanent(owner: object, name: str, handle: Callable[..., Any]) -> Any:
     """Return the function that stands for this one in all runs; a patch that a fixture has made is wrapped anew."""
     real = vars(owner)[name]
-    key = real, name
-    if key not in _made:
-        _made[key] = make(real)
-    return _made[key]
+    if (real, name) not in _made:
+        _made[real, name] = wrap(real, handle)
+    return _made[real, name]
 
 
 def _sleep(seconds: float, /) -> None:
@@ -81,7 +80,7 @@ def _sleep(seconds: float, /) -> None:
     if clock is None:
         REAL["sleep"](seconds)
     else:
-        clock.sleep(float(seconds), caller())
+        clock.sleep(float(seconds), sys._getframe(1))
 
 
 def _shifting(name: str) -> Callable[[], float]:
@@ -146,40 +145,31 @@ def _find_imported_names() -> list[tuple[ModuleType, str, str]]:
     return _names
 
 
-def _wait(real: Callable[..., bool]) -> Callable[..., bool]:
-    def wait(self: threading.Condition, timeout: float | None = None) -> bool:
-        clock = clock_here()
-        if clock is None or (timeout is not None and timeout <= 0):
-            return real(self, timeout)
-        return clock.wait_for_notice(lambda seconds: real(self, seconds), timeout)
-
-    return wait
+def _wait(real: Callable[..., bool], self: threading.Condition, timeout: float | None = None) -> bool:
+    clock = clock_here()
+    if clock is None or (timeout is not None and timeout <= 0):
+        return real(self, timeout)
+    return clock.wait_for_notice(lambda seconds: real(self, seconds), timeout)
 
 
-def _select(real: Callable[..., Any]) -> Callable[..., Any]:
-    def select(selector: selectors.BaseSelector, timeout: float | None = None) -> Any:
-        asyncio = sys.modules.get("asyncio")
-        loop = None if asyncio is None else asyncio._get_running_loop()
-        clock = clock_here()
-        if clock is None or getattr(loop, "_selector", None) is not selector:
-            return real(selector, timeout)
-        if timeout is None:
-            return clock.wait_for_event(lambda seconds: real(selector, seconds))
-        if timeout <= 0:
-            return real(selector, timeout)
-        clock.look(selector)
-        return clock.wait(lambda seconds: real(selector, seconds), timeout)
-
-    return select
+def _select(real: Callable[..., Any], selector: selectors.BaseSelector, timeout: float | None = None) -> Any:
+    asyncio = sys.modules.get("asyncio")
+    loop = None if asyncio is None else asyncio._get_running_loop()
+    clock = clock_here()
+    if clock is None or getattr(loop, "_selector", None) is not selector:
+        return real(selector, timeout)
+    if timeout is None:
+        return clock.wait_for_event(lambda seconds: real(selector, seconds))
+    if timeout <= 0:
+        return real(selector, timeout)
+    clock.look(selector)
+    return clock.wait(lambda seconds: real(selector, seconds), timeout)
 
 
-def _get_events(real: Callable[..., Any]) -> Callable[..., Any]:
-    def get_events(self: Any, timeout: float) -> Any:
-        clock = _clocks[-1] if _clocks else None
-        if clock is not None and clock.serves():
-            clock.guests.add(id(self))
-        if clock is None or timeout <= 0 or timeout >= _NO_TIMER or id(self) not in clock.guests:
-            return real(self, timeout)
-        return clock.wait(lambda seconds: real(self, seconds), timeout)
-
-    return get_events
+def _get_events(real: Callable[..., Any], self: Any, timeout: float) -> Any:
+    clock = _clocks[-1] if _clocks else None
+    if clock is not None and clock.serves():
+        clock.guests.add(id(self))
+    if clock is None or timeout <= 0 or timeout >= _NO_TIMER or id(self) not in clock.guests:
+        return real(self, timeout)
+    return clock.wait(lambda seconds: real(self, seconds), timeout)

@@ -8,8 +8,7 @@ from dis import opmap
 from types import CodeType
 
 from forbear_audit.storm.counting import CHANGES
-from forbear_audit.storm.faults import INJECTED, MAYBE_DONE, RETRY_AFTER, PlannedFault
-from forbear_audit.storm.kinds import KINDS
+from forbear_audit.storm.faults import INJECTED, KINDS, MAYBE_DONE, RETRY_AFTER, PlannedFault
 from forbear_audit.storm.observe import StormLimits
 from forbear_audit.storm.run_record import STUCK, RunRecord, SentCall, StormEnded
 from forbear_audit.storm.stack import is_of_client, is_part_of

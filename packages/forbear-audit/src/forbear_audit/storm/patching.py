@@ -38,17 +38,25 @@ def sweep() -> None:
             setattr(owner, name, original)
 
 
-def lead(undo: ExitStack, owner: Any, name: str, handle: Callable[..., Any]) -> None:
-    """Let `handle(record, original, self, ...)` stand for a method, until `undo`, where calls are recorded."""
-    original = getattr(owner, name)
+def wrap(original: Callable[..., Any], handle: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the method for which `handle(original, self, ...)` stands."""
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return handle(original, self, *args, **kwargs)
+
+    return call
+
+
+def lead(undo: ExitStack, owner: Any, name: str, handle: Callable[..., Any]) -> None:
+    """Let `handle(record, original, self, ...)` stand for a method, until `undo`, where calls are recorded."""
+
+    def ask(original: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
         record = current_record()
         if record is None:
             return original(self, *args, **kwargs)
         return handle(record, original, self, *args, **kwargs)
 
-    replace(undo, owner, name, call)
+    replace(undo, owner, name, wrap(getattr(owner, name), ask))
 
 
 def run_now(handle: Handle) -> Callable[..., Any]:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from forbear.adapters import is_list, is_mapping, shown_value
-from forbear_audit.storm.faults import FAULTS, PlannedFault
-from forbear_audit.storm.kinds import KINDS, PROVABLE
+from forbear_audit.storm.faults import FAULTS, KINDS, PROVABLE, PlannedFault
 from forbear_audit.storm.run_record import SentCall
 
 _CURE = "write it with `forbear audit --storm-plan FILE`"

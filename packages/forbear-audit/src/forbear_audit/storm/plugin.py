@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from types import CodeType
@@ -246,7 +246,7 @@ class StormPlugin:
         document = {"version": 1, "tests": self._results, "findings": listed}
         if self._plan is not None:
             verdicts = verdicts_of(self._plan, self._results)
-            document["plan"] = [verdict.as_dict() for verdict in verdicts]
+            document["plan"] = [asdict(verdict) for verdict in verdicts]
             for line in ("", *verdict_lines(verdicts)):
                 terminalreporter.line(line)
         if self._json is not None:
@@ -281,20 +281,13 @@ def _quiet(item: pytest.Item) -> Generator[None]:
             yield
     finally:
         caller._hookexec = execute
-        for failed in _find_failed_subtests(item.config):
-            failed.pop(getattr(item, "id", item.nodeid), None)
+        key: Any = getattr(sys.modules.get("_pytest.subtests"), "failed_subtests_key", None)
+        if key is not None and key in item.config.stash:  # pytest 9 counts failed subtests, by test
+            item.config.stash[key].pop(getattr(item, "id", item.nodeid), None)
 
 
 def _skip_result(*_: object) -> list[object]:
     return []
-
-
-def _find_failed_subtests(config: pytest.Config) -> Iterable[dict[str, int]]:
-    """Yield the numbers of failed subtests that pytest 9 keeps, by test."""
-    module: Any = sys.modules.get("_pytest.subtests")
-    key = getattr(module, "failed_subtests_key", None)
-    if key is not None and key in config.stash:
-        yield config.stash[key]
 
 
 def _renew(item: pytest.Item) -> None:

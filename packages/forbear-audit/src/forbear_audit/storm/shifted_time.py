@@ -8,7 +8,6 @@ calls, see it: servers in other threads keep real time.
 import os
 import selectors
 import socket
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Generator
@@ -221,8 +220,3 @@ class ShiftedTime:
         for key in list((selector.get_map() or {}).values()):
             with suppress(OSError), socket.socket(fileno=os.dup(key.fd)) as copy:
                 self.judged &= not copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-
-
-def caller() -> FrameType:
-    """Return the frame that called the function that calls this one."""
-    return sys._getframe(2)

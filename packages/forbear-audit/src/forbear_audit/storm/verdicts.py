@@ -4,7 +4,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -55,10 +55,6 @@ class PlaceVerdict:
     rule: str
     verdict: str
     text: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the verdict as JSON has it."""
-        return asdict(self)
 
 
 def verdicts_of(plan: StormPlan, results: Iterable[Mapping[str, Any]]) -> list[PlaceVerdict]:

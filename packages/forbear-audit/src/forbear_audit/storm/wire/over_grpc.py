@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from forbear import services
 from forbear.adapters import GrpcCall, judge_rpc
 from forbear_audit.storm.faults import FAULTS
-from forbear_audit.storm.patching import lead, replace
+from forbear_audit.storm.patching import lead, replace, wrap
 from forbear_audit.storm.run_record import RunRecord
 from forbear_audit.storm.stack import user_stack
 
@@ -54,25 +54,21 @@ def watch_channels() -> None:
     _watching.append(True)
     for module in modules:
         kind: Any = module.Channel
-        kind.__init__ = _noting(kind.__init__)
-        kind._close = _noting_end(kind._close)
+        kind.__init__ = wrap(kind.__init__, _note)
+        kind._close = wrap(kind._close, _note_end)
 
 
-def _noting(original: Callable[..., None]) -> Callable[..., None]:
-    def init(self: Any, target: Any, options: Any, credentials: Any, compression: Any, *rest: Any) -> None:
-        original(self, target, options, credentials, compression, *rest)
-        _made[self] = _Channel((target, tuple(options or ()), credentials, compression))
+def _note(
+    original: Callable[..., None], self: Any, target: Any, options: Any, credentials: Any, compression: Any, *rest: Any
+) -> None:
+    original(self, target, options, credentials, compression, *rest)
+    _made[self] = _Channel((target, tuple(options or ()), credentials, compression))
 
-    return init
 
-
-def _noting_end(original: Callable[..., Any]) -> Callable[..., Any]:
-    def _close(self: Any, *args: Any) -> Any:
-        if self in _made:
-            _made[self].closed = True
-        return original(self, *args)
-
-    return _close
+def _note_end(original: Callable[..., Any], self: Any, *args: Any) -> Any:
+    if self in _made:
+        _made[self].closed = True
+    return original(self, *args)
 
 
 def install(undo: ExitStack, record: RunRecord) -> None:

@@ -92,22 +92,11 @@ class _RefusingBackend:
     _call: SentCall | None
     _request: Any
 
-    def _meet(self) -> None:
-        call, self._call = self._call or _begin(self._record, self._request), None
-        if call.fault == "refused":
-            raise self._record.inject(self._core.ConnectError("[Errno 111] Connection refused"))
-
-    def connect_tcp(self, *args: Any, **kwargs: Any) -> Any:
-        """Connect, unless this connect is refused."""
-        self._meet()
-        return self._backend.connect_tcp(*args, **kwargs)
-
-    def connect_unix_socket(self, *args: Any, **kwargs: Any) -> Any:
-        """Connect, unless this connect is refused."""
-        self._meet()
-        return self._backend.connect_unix_socket(*args, **kwargs)
-
     def __getattr__(self, name: str) -> Any:
+        if name in ("connect_tcp", "connect_unix_socket"):  # each is called at once
+            call, self._call = self._call or _begin(self._record, self._request), None
+            if call.fault == "refused":
+                raise self._record.inject(self._core.ConnectError("[Errno 111] Connection refused"))
         return getattr(self._backend, name)
 
 
