@@ -1,7 +1,7 @@
 """urllib3, by itself or below requests and botocore: its frames also show whether the connection was being opened."""
 
 from forbear.evidence.look import Look
-from forbear.evidence.opening import was_opening
+from forbear.evidence.opening import POOLS, was_opening
 from forbear.evidence.sent import Sent, body_of, dict_of, get_own, headers_of, request_of
 from forbear.http.request import READS
 
@@ -17,6 +17,8 @@ def read_request(look: Look, trace: "TracebackType") -> None:
         names = look.names(trace)
         known = known if look.serves_current(names["method"], get_own(names["self"], "host")) else None
     if known is not None and known.client == "urllib3":
+        if _is_again(look, trace):
+            return
         known = None
     if known is not None and (known.unsent is not None or known.method in READS):
         return  # a read needs no proof
@@ -45,6 +47,19 @@ def read_request(look: Look, trace: "TracebackType") -> None:
     look.add(id(trace.tb_frame), Sent("urllib3", "http", method, subject, unread, unsent))
 
 
+def _is_again(look: Look, trace: "TracebackType") -> bool:
+    """Return whether a pool's function has called itself for another try of the current request.
+
+    The headers are copied for each try; a redirect has another method or URL, or follows one that was read.
+    """
+    if look.above is None or look.links.get(look.above.tb_frame) != look.current:
+        return False
+    here, above = look.names(trace), look.names_above
+    if not all(here[name] is above.get(name) for name in ("self", "method", "body")):
+        return False
+    return type(here["url"]) is type(above.get("url")) is str and here["url"] == above["url"]
+
+
 def _is_nested(trace: "TracebackType") -> bool:
     """Return whether the pool's function stands once more below, for a redirect or another try."""
     here, below = trace.tb_frame, trace.tb_next
@@ -55,9 +70,11 @@ def _is_nested(trace: "TracebackType") -> bool:
 
 def read_redirected(look: Look, trace: "TracebackType") -> None:
     """Read the request that was answered by a redirect; the variable `method` may have changed for the next one."""
-    names = look.names(trace)
-    if names.get("response") is not None:
-        _add_redirected(look, names["response"], names["url"])
+    below = trace.tb_next
+    if below is None or below.tb_frame.f_globals.get("__name__") not in POOLS:  # else it has no response yet
+        names = look.names(trace)
+        if names.get("response") is not None:
+            _add_redirected(look, names["response"], names["url"])
 
 
 def _add_redirected(look: Look, response: object, url: object) -> None:
