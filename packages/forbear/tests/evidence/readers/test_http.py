@@ -278,10 +278,14 @@ class _Audited(urllib3.HTTPConnectionPool):
 
 
 class _PostsInstead(HTTPAdapter):
-    """An adapter that sends another request than its session has."""
+    """An adapter that sends another request than its session has, and keeps it secret."""
 
     def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
-        return super().send(requests.Request("POST", f"{request.url}audit").prepare(), *args, **options)
+        try:
+            return super().send(requests.Request("POST", f"{request.url}audit").prepare(), *args, **options)
+        except requests.RequestException as error:
+            error.request = None
+            raise
 
 
 def _get_with_hook(url: str) -> object:
