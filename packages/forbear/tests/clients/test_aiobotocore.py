@@ -220,3 +220,37 @@ async def test_other_clients() -> None:
         aiobotocore.install(client)
         with pytest.raises(ValueError, match="already"):
             aiobotocore.install(client)
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["ours", "plain"])
+@pytest.mark.parametrize("kind", ["ParamValidationError", "NoCredentialsError"])
+async def test_what_was_never_sent(kind: str, *, ours: bool) -> None:
+    """An error before the request is sent says nothing about a repeat, whether it is raised or caught."""
+    error: Any = getattr(exceptions, kind)
+    calls: list[str] = []
+
+    def refuse(**_: Any) -> None:
+        raise error
+
+    with virtual_time(), Wire() as server:
+        async with connect("dynamodb", server.url) as client:
+            if ours:
+                aiobotocore.install(client)
+            if kind == "NoCredentialsError":
+                client.meta.events.register("before-sign.dynamodb", refuse)
+
+            @forbear.retry(on=(error, ConnectionError), attempts=3)
+            async def count(*, catches: bool) -> None:
+                calls.append("count")
+                try:
+                    await client.update_item(**{**COUNT, "Key": COUNT["Key"] if kind == "NoCredentialsError" else 7})
+                except error:
+                    if not catches:
+                        raise
+                raise ConnectionError("of another service")
+
+            with pytest.raises(error):
+                await count(catches=False)
+            with pytest.raises(ConnectionError):
+                await count(catches=True)
+        assert (len(calls), len(server.seen)) == (6, 0)

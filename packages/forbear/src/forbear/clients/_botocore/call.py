@@ -76,11 +76,14 @@ class AwsAttempts:
         self._parameters = parameters
         self.body = _find_body(operation, parameters)
         self._call = RetriedCall(policy, awaits=awaits, key=token)
-        if is_used[0]:
-            self._call.enter(self._describe)
 
     def __deepcopy__(self, memo: object) -> "AwsAttempts":
         return self  # botocore copies contexts to presign a part of a request
+
+    def enter(self) -> None:
+        """Enter the call in the ledger once its first attempt is signed: what fails before that was never sent."""
+        if is_used[0] and self._call.entry is None:
+            self._call.enter(self._describe)
 
     def begin(self) -> None:
         """Count the first attempt in the policy's budget; raise Throttled, with a report, if the budget refuses it."""

@@ -92,6 +92,7 @@ class Retries:
     def _further(self, service: str) -> tuple[tuple[str, Any], ...]:
         listed: tuple[tuple[str, Any], ...] = (
             (f"{_BUILD}.{service}", self.open),
+            (f"request-created.{service}", self.enter),
             (f"before-parse.{service}", self.check),
         )
         return listed if self._policy.budget is None else (*listed, (f"before-call.{service}", self.admit))
@@ -128,6 +129,12 @@ class Retries:
             attempts["max"] = limit
         if attempts["attempt"] > 1 and state.body is not None:
             state.body.rewind()
+
+    def enter(self, request: Any, **_: Any) -> None:
+        """Enter a call in the ledger; this handler is the last, after the one that signs the request."""
+        state: AwsAttempts | None = request.context.get(_KEY)
+        if state is not None:
+            state.enter()
 
     def check(self, operation_model: Any, response_dict: dict[str, Any], **_: Any) -> None:
         """Keep a body that was cut off from the parser."""

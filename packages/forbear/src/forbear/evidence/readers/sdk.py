@@ -1,7 +1,7 @@
 """Botocore, grpc, googleapiclient and other SDKs: their frames and errors say what a request means."""
 
 from forbear.core.chain import traceback_of
-from forbear.evidence.look import Look, client_of
+from forbear.evidence.look import Look, client_of, find_below
 from forbear.evidence.sent import AwsCall, Sent, body_of, get_own, headers_of, package, request_of
 from forbear.grpc.call import GrpcCall
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 _DECISIVE = ("background", "container", "conversation", "extra_body", "mcp_servers", "tools")
 """The parameters that decide whether a request has effects."""
 _MOST_WRAPPERS = 10
+_BOTOCORE = ("botocore.client", "botocore.endpoint", "aiobotocore.client", "aiobotocore.endpoint")
+_BUILDERS = ("_emit_api_params", "_resolve_endpoint_ruleset", "_convert_to_request_dict")
+"""The functions of botocore that build a request, before it is signed and sent."""
 
 
 def read_operation(look: Look, trace: "TracebackType") -> None:
@@ -119,13 +122,17 @@ def read_call(look: Look, trace: "TracebackType") -> None:
     name = f"{service}.{operation}"
     subject = AwsCall(name, names.get("operation_model"), parameters)  # pyright: ignore[reportUnknownArgumentType]
     unread = "the frames do not show its model" if subject.model is None else None
-    look.add(id(trace.tb_frame), Sent("botocore", "aws", name, subject, unread=unread))
+    below = find_below(trace, (*_BUILDERS, "_make_request", "_make_api_call"), *_BOTOCORE)
+    unsent = True if below in _BUILDERS else None
+    look.add(id(trace.tb_frame), Sent("botocore", "aws", name, subject, unread=unread, unsent=unsent))
 
 
 def read_loop(look: Look, trace: "TracebackType") -> None:
-    """Read how often botocore itself has tried; only a first try can be proven not to be sent."""
+    """Read how often botocore itself has tried; only a first try can be proven not to be sent, as if unsigned."""
     if look.names(trace).get("attempts") != 1:
         look.prove(False)
+    elif find_below(trace, ("create_request", "_get_response", "_needs_retry"), *_BOTOCORE) == "create_request":
+        look.prove(True)
 
 
 def read_throttled(look: Look, trace: "TracebackType") -> None:
