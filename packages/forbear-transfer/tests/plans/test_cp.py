@@ -1,6 +1,7 @@
 """The plan of a copy: which source goes to which target, by the rules of cp."""
 
 import os
+import sys
 import tracemalloc
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from forbear_cloud import Cloud, Fault
 from forbear_testkit.transfer.files import make
 from forbear_transfer import Action, Item, Settings, Storage, Url, aplan, plan
 from forbear_transfer.objects import Object
-from forbear_transfer.plans import targets
+from forbear_transfer.plans import cp, targets
 from forbear_transfer.plans.cp import refuse_clashes
 from forbear_transfer.plans.matches import Match
 from forbear_transfer.plans.targets import CopyTarget
@@ -309,6 +310,24 @@ def test_where_capitals_do_not_count_the_second_name_is_refused(
         "gs://bkt/d/name: its file would be that of 'Name': this disk ignores upper and lower case",
         "gs://bkt/d/other -> new/other",
     ]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps both")
+@pytest.mark.parametrize("second", ["cafe\N{COMBINING ACUTE ACCENT}", "CAFE\N{COMBINING ACUTE ACCENT}"])
+def test_where_accents_do_not_count_the_second_name_is_refused(
+    second: str, here: Path, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Disks of macOS ignore case, and whether an accent is a part of its letter."""
+    first = "caf\N{LATIN SMALL LETTER E WITH ACUTE}"
+    for name in (first, second):
+        cloud.store.put("bkt", f"d/{name}", b"x")
+        cloud.store.put("bkt", f"{name}/x/y", b"x")
+    monkeypatch.setattr(targets, "is_case_blind", lambda _: True)
+    monkeypatch.setattr(cp, "is_case_blind", lambda _: True)
+    clash = f"its file would be that of {second!r}: this disk ignores how accents are encoded"
+    assert [one.endswith(clash) for one in pairs(cloud, "gs://bkt/d", "new", recursive=True)] == [False, True]
+    with pytest.raises(ValueError, match="would have the same target"):
+        pairs(cloud, [f"gs://bkt/{first}", f"gs://bkt/{second}"], "dir", recursive=True)
 
 
 def test_disks_are_asked_whether_capitals_count(tmp_path: Path) -> None:

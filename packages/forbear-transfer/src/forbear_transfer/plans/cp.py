@@ -21,7 +21,7 @@ from forbear_transfer.plans.filters import Filter
 from forbear_transfer.plans.links import LinkRule, Links
 from forbear_transfer.plans.matches import Match, matches, settle
 from forbear_transfer.plans.sources import Source
-from forbear_transfer.plans.targets import Clashes, CopyTarget, is_case_blind, names_folder
+from forbear_transfer.plans.targets import Clashes, CopyTarget, fold_name, is_case_blind, names_folder
 from forbear_transfer.plans.trees import read_batches, walk
 from forbear_transfer.plans.wildcards import is_wild, literal_start
 from forbear_transfer.storage.client import Storage
@@ -236,7 +236,7 @@ async def refuse_clashes(items: AsyncGenerator[Match], target: CopyTarget) -> As
     fold = not isinstance(target.at, Url) and is_case_blind(target.at)
 
     def key(match: Match) -> bytes:
-        name = f"{match.name.casefold() if fold else match.name}{'/' if match.folder and not here else ''}"
+        name = f"{fold_name(match.name) if fold else match.name}{'/' if match.folder and not here else ''}"
         return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
     seen: set[bytes] = set()

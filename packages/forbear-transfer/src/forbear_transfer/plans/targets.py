@@ -181,7 +181,7 @@ def _find_windows_fault(segment: str) -> str | None:
 class Clashes:
     """Refuses objects whose files would clash with those of earlier objects, in copies to a folder on disk.
 
-    Two clash if one name lies below the other, or if they differ only in case and the disk ignores it.
+    Two clash if one name lies below the other, or if the disk ignores case, and `fold_name` makes one name of them.
     """
 
     def __init__(self, folder: str) -> None:
@@ -198,10 +198,23 @@ class Clashes:
         parent = self._nesting.parent(name)
         if parent is not None:
             return item.refuse(f"{parent!r} is an object, too, and its file cannot be a folder as well")
-        other = name if self._seen is None else self._seen.setdefault(name.casefold(), name)
+        other = name if self._seen is None else self._seen.setdefault(fold_name(name), name)
         if other != name:
-            return item.refuse(f"its file would be that of {other!r}: this disk ignores upper and lower case")
+            ignored = "upper and lower case" if other.casefold() == name.casefold() else "how accents are encoded"
+            return item.refuse(f"its file would be that of {other!r}: this disk ignores {ignored}")
         return item
+
+
+def fold_name(name: str) -> str:
+    """Return what is the same for all names that are one file on a disk which ignores case.
+
+    Except on Windows, such a disk also takes an accented letter for the letter with an accent after it.
+    """
+    if name.isascii() or sys.platform == "win32":
+        return name.casefold()
+    from unicodedata import normalize  # few names need it
+
+    return normalize("NFC", normalize("NFD", name).casefold())
 
 
 class Nesting:
