@@ -189,9 +189,11 @@ class RetriedCall(CallState):
             until = min(until, self.key.until - self.time)  # an earlier attempt of a run around may have sent it
         failure.until, failure.billed = until, verdict.kind is not Kind.NOT_EXECUTED and judgement.may_cost(code)
         grant = run.after(failure)
+        if grant is not None:
+            return grant  # the next attempt may be executed
         if self.entry is not None and not run.in_doubt and (refused or verdict.kind is Kind.NOT_EXECUTED):
             self.take_back()
-        return grant
+        return None
 
     def leave_in_doubt(self, error: BaseException, judgement: Judgement, subject: "Subject | None" = None) -> None:
         """Attach a report to `error`, which interrupted the call, unless the table and the policy allow a repeat."""

@@ -20,6 +20,7 @@ from forbear.clients.aiohttp import RetryMiddleware
 from forbear.clients.requests import RetryAdapter
 from forbear.testing import virtual_time
 from forbear.testing.valkey import valkey_server
+from forbear.verdicts import NOT_EXECUTED, Verdict
 from forbear_testkit.clients import aws
 from forbear_testkit.clients.google import protos
 from forbear_testkit.clients.google.rpc_server import running
@@ -147,6 +148,50 @@ def test_calls_of_aws() -> None:
                 client.update_item(TableName="t", Key=key, **add)
 
         assert count_attempts(refused) == 3
+
+
+def _refuse(_: Exception) -> Verdict:
+    return NOT_EXECUTED
+
+
+def test_rpcs_that_are_refused_first() -> None:
+    """A refusal proves nothing about the next attempt, which succeeds: the function is not called again."""
+    protos.load()
+    policy = forbear.retry(on=_refuse, attempts=3)
+
+    async def send(target: str, name: str) -> None:
+        interceptors: Any = forbear_grpc.aio_interceptors(policy)
+        async with grpc.aio.insecure_channel(target, interceptors=interceptors) as channel:
+            if name.endswith("Read"):
+                [each async for each in channel.unary_stream(name)(b"", timeout=5)]
+            else:
+                await channel.unary_unary(name)(b"", timeout=5)
+
+    for name in ("/t.T/Say", "/t.T/Read"):
+        with running() as server, grpc.insecure_channel(server.target) as plain:
+            channel: Any = grpc.intercept_channel(plain, forbear_grpc.RetryInterceptor(policy))
+            call = channel.unary_stream(name) if name.endswith("Read") else channel.unary_unary(name)
+            server.fail(grpc.StatusCode.UNAVAILABLE)
+            assert count_attempts(lambda: list(call(b"", timeout=5))) == 1  # noqa: B023
+            server.fail(grpc.StatusCode.UNAVAILABLE)
+            assert count_attempts(lambda: asyncio.run(send(server.target, name))) == 1  # noqa: B023
+            assert len(server.calls) == 4
+
+
+def test_requests_that_are_refused_first() -> None:
+    """The same for HTTP and for AWS, where S3 may send a refused call to another region."""
+    throttled = reply(400, b'{"__type": "ThrottlingException"}')
+    moved = reply(301, b"<Error><Code>PermanentRedirect</Code></Error>", "x-amz-bucket-region: eu-west-1")
+    begun = b"<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"
+    with Wire(reply(429), reply(200)) as wire, requests.Session() as session:
+        session.mount("http://", RetryAdapter())
+        assert count_attempts(lambda: session.post(wire.url, data=b"x", timeout=5)) == 1
+    with Wire(throttled, reply(200, b"{}")) as wire:
+        client = forbear.install(aws.client("dynamodb", wire.url))
+        assert count_attempts(lambda: client.update_item(**aws.COUNT)) == 1
+    with Wire(moved, reply(200, begun)) as wire:
+        client = forbear.install(aws.client("s3", wire.url))
+        assert count_attempts(lambda: client.create_multipart_upload(Bucket="b", Key="k")) == 1
 
 
 PATHS: list[tuple[str, str, str, int]] = [

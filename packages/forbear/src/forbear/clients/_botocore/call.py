@@ -81,8 +81,12 @@ class AwsAttempts:
         return self  # botocore copies contexts to presign a part of a request
 
     def enter(self) -> None:
-        """Enter the call in the ledger once its first attempt is signed: what fails before that was never sent."""
-        if is_used[0] and self._call.entry is None:
+        """Enter the call in the ledger once an attempt is signed: what fails before that was never sent.
+
+        A call that was refused is entered anew if botocore sends it to another region of S3.
+        """
+        entry = self._call.entry
+        if is_used[0] and (entry is None or not entry.is_open):
             self._call.enter(self._describe)
 
     def begin(self) -> None:
