@@ -322,8 +322,12 @@ def test_where_accents_do_not_count_the_second_name_is_refused(
     for name in (first, second):
         cloud.store.put("bkt", f"d/{name}", b"x")
         cloud.store.put("bkt", f"{name}/x/y", b"x")
-    monkeypatch.setattr(targets, "is_case_blind", lambda _: True)
-    monkeypatch.setattr(cp, "is_case_blind", lambda _: True)
+
+    def blind(_folder: str) -> bool:
+        return True
+
+    monkeypatch.setattr(targets, "is_case_blind", blind)
+    monkeypatch.setattr(cp, "is_case_blind", blind)
     clash = f"its file would be that of {second!r}: this disk ignores how accents are encoded"
     assert [one.endswith(clash) for one in pairs(cloud, "gs://bkt/d", "new", recursive=True)] == [False, True]
     with pytest.raises(ValueError, match="would have the same target"):

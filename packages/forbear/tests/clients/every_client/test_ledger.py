@@ -6,6 +6,7 @@ from typing import Any
 
 import aiohttp
 import grpc
+import grpc.aio
 import pytest
 import redis
 import requests
@@ -160,8 +161,8 @@ def test_rpcs_that_are_refused_first() -> None:
     policy = forbear.retry(on=_refuse, attempts=3)
 
     async def send(target: str, name: str) -> None:
-        interceptors: Any = forbear_grpc.aio_interceptors(policy)
-        async with grpc.aio.insecure_channel(target, interceptors=interceptors) as channel:
+        opened: Any = grpc.aio.insecure_channel(target, interceptors=forbear_grpc.aio_interceptors(policy))
+        async with opened as channel:
             if name.endswith("Read"):
                 [each async for each in channel.unary_stream(name)(b"", timeout=5)]
             else:
