@@ -189,11 +189,10 @@ class RetriedCall(CallState):
             until = min(until, self.key.until - self.time)  # an earlier attempt of a run around may have sent it
         failure.until, failure.billed = until, verdict.kind is not Kind.NOT_EXECUTED and judgement.may_cost(code)
         grant = run.after(failure)
-        if grant is not None:
-            return grant  # the next attempt may be executed
-        if self.entry is not None and not run.in_doubt and (refused or verdict.kind is Kind.NOT_EXECUTED):
+        unexecuted = not run.in_doubt and (refused or verdict.kind is Kind.NOT_EXECUTED)
+        if grant is None and self.entry is not None and unexecuted:  # another attempt may be executed
             self.take_back()
-        return None
+        return grant
 
     def leave_in_doubt(self, error: BaseException, judgement: Judgement, subject: "Subject | None" = None) -> None:
         """Attach a report to `error`, which interrupted the call, unless the table and the policy allow a repeat."""
