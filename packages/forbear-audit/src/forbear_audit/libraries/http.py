@@ -55,7 +55,7 @@ def request_of(module: Module, call: ast.Call) -> CodeRequest | None:
         return _read_sent(module, call, first)
     if name in _RUNS:
         return _read_hook(module, call, _RUNS[name])
-    if not isinstance(call.func, ast.Attribute) or not (name in _METHODS and _is_client(module, call)):
+    if not isinstance(call.func, ast.Attribute) or not (name in _METHODS and _is_client(module, call, call.func.value)):
         return None
     if name in _VERBS:
         return _make(module, call, name, first or keyword(call, "url"))
@@ -101,9 +101,7 @@ def _read_sent(module: Module, call: ast.Call, first: ast.expr | None) -> CodeRe
     return CodeRequest(call, method.upper(), read_text(module, url)) if isinstance(method, str) else None
 
 
-def _is_client(module: Module, call: ast.Call) -> bool:
-    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
-    owner = call.func.value
+def _is_client(module: Module, call: ast.Call, owner: ast.expr) -> bool:
     if module.name_of(owner) in LIBRARIES:
         return True
     value = module.value(owner)

@@ -72,9 +72,8 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
     if isinstance(value, (ast.Name, ast.Attribute)):
         if aws_service(module, value) is not None:
             return "botocore", "botocore makes up to 5 attempts"
-        is_session = patterns.HTTP_CLIENTS.search(ast.unparse(value)) and not module.type_of(
-            value
-        )  # perhaps the one made here
+        is_named = patterns.HTTP_CLIENTS.search(ast.unparse(value))
+        is_session = is_named and not module.type_of(value)  # perhaps the one made here
         texts = [_read_adapter(module, call) for call in module.calls_of("mount")] if is_session else []
         return next((("requests", text) for text in texts if text is not None), None)
     if not isinstance(value, ast.Call):
@@ -135,14 +134,14 @@ def _read_default(module: Module, made: ast.Call, package: str, name: str) -> tu
 
 def _list_switched_off(module: Module) -> list[str]:
     """Return the attributes to which a module assigns 0 or False."""
-    assigns = [
-        node for node in module.parents if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute)
-    ]
-    return [
-        ast.unparse(node.targets[0])
-        for node in assigns
-        if isinstance(node.value, ast.Constant) and node.value.value in (0, False)
-    ]
+    found = list[str]()
+    for node in module.parents:
+        match node:
+            case ast.Assign(targets=[ast.Attribute() as target, *_], value=ast.Constant(value=0)):
+                found.append(ast.unparse(target))  # 0 equals False
+            case _:
+                pass
+    return found
 
 
 def _boto_retries(module: Module, client: ast.Call) -> str | None:
@@ -161,10 +160,8 @@ def _boto_retries(module: Module, client: ast.Call) -> str | None:
 def _find_mounted(module: Module, made: ast.Call, owner: ast.ClassDef | None) -> str | None:
     """Return the retries of an adapter that is mounted on a session, or of a client's transport."""
     transport = module.value(keyword(made, "transport"))
-    if isinstance(transport, ast.Call) and module.name_of(transport.func).rpartition(".")[2] in (
-        "RetryTransport",
-        "AsyncRetryTransport",
-    ):
+    kind = module.name_of(transport.func).rpartition(".")[2] if isinstance(transport, ast.Call) else ""
+    if kind in ("RetryTransport", "AsyncRetryTransport"):
         return "its transport retries"
     if isinstance(transport, ast.Call) and module.constant(keyword(transport, "retries")) not in (0, ...):
         return "its transport repeats failed connects"

@@ -16,6 +16,7 @@ _BATCHES = ("execute_values", "execute_batch")
 _COPIES = ("copy_expert", "copy_from", "copy", "run", "query", "insert")
 _TRANSACTIONS = ("begin", "transaction", "atomic", "begin_nested")
 _ADDS = ("create", "acreate", "bulk_create", "abulk_create")
+_SESSION_ADDS = ("add", "add_all", "bulk_save_objects", "bulk_insert_mappings")
 _SAVES = ("save", "asave")
 _WHY = "the row may have been committed before the failure, and a second one is added"
 _STEPS = 4  # from a cursor to its connection
@@ -41,16 +42,8 @@ def find_unsafe_statement(module: Module, call: ast.Call, region: list[ast.stmt]
         or not (patterns.INSERTS.search(text) or patterns.ADDING_UPDATES.search(text))
     ):
         return None
-    before = [
-        other
-        for other in calls_in(region)
-        if other is not call and other.args and isinstance(other.func, ast.Attribute)
-    ]
-    if any(
-        patterns.REMOVES.search(_text(module, other.args[0]) or "")
-        for other in before
-        if getattr(other.func, "attr", "") in _RUNS
-    ):
+    others = [each for each in calls_in(region) if each is not call and getattr(each.func, "attr", "") in _RUNS]
+    if any(each.args and patterns.REMOVES.search(_text(module, each.args[0]) or "") for each in others):
         return None  # it replaces what was there
     if _looks_first(call, region):
         return None  # a transaction that finds what an earlier one wrote changes nothing
@@ -126,20 +119,13 @@ def find_unsafe_model(module: Module, call: ast.Call, region: list[ast.stmt]) ->
         is_new = isinstance(made, ast.Call) and is_inside(module, made, region) and _is_model(module, made.func)
         if method in _SAVES and isinstance(made, ast.Call) and is_new:
             return f"{ast.unparse(made.func)}.{method}()", _WHY
-        if (
-            method in ("update", "aupdate")
-            and "objects" in ast.unparse(owner)
-            and any(_adds(option.value) for option in call.keywords)
-        ):
+        updates = method in ("update", "aupdate") and "objects" in ast.unparse(owner)
+        if updates and any(_adds(option.value) for option in call.keywords):
             return "an update of a column by itself", "it may have been done before the failure, and adds again"
     is_session = module.packages & {"sqlalchemy", "sqlmodel", "flask_sqlalchemy"} and (
         "session" in ast.unparse(owner).lower() or sdks.maker(module, owner).endswith(("Session", "sessionmaker"))
     )
-    if (
-        is_session
-        and method in ("add", "add_all", "bulk_save_objects", "bulk_insert_mappings")
-        and calls_method(region, "commit")
-    ):
+    if is_session and method in _SESSION_ADDS and calls_method(region, "commit"):
         return f"{ast.unparse(owner)}.{method}()", "the commit may have worked, and a second row is added"
     return None
 

@@ -164,19 +164,16 @@ def _looks_only(attempt: ast.Try, later: list[ast.stmt]) -> bool:
     """
     first = attempt.body[0]
     if isinstance(first, (ast.With, ast.AsyncWith)):
-        return (
-            first.items[0].optional_vars is None
-            and isinstance(first.items[0].context_expr, ast.Call)
-            and bool(patterns.PROBES.search(ast.unparse(first.items[0].context_expr.func)))
-        )
+        item = first.items[0]
+        made = item.context_expr if item.optional_vars is None else None
+        return isinstance(made, ast.Call) and bool(patterns.PROBES.search(ast.unparse(made.func)))
     dropped = first.value if isinstance(first, ast.Expr) else None
     if isinstance(first, ast.Assign) and len(first.targets) == 1:
         rest = [statement for statement in attempt.body[1:] if not _checks_status(statement)]
         used = set[str]().union(*map(names_in, [*rest, *later]))
         dropped = first.value if not used & names_in(first.targets[0]) else None
     calls = [dropped, *(s.value for s in attempt.body[1:] if isinstance(s, ast.Expr) and not _checks_status(s))]
-    calls = [call.value if isinstance(call, ast.Await) else call for call in calls]
-    calls = [_drop_check(call) for call in calls]
+    calls = [_drop_check(call.value if isinstance(call, ast.Await) else call) for call in calls]
     names = [ast.unparse(call.func) for call in calls if isinstance(call, ast.Call)]
     acts = any(patterns.ACTING_METHODS.search(name.rpartition(".")[2]) for name in names)
     return isinstance(calls[0], ast.Call) and not acts and any(map(patterns.PROBES.search, names))

@@ -188,7 +188,7 @@ def _covers(outer: str, inner: str) -> bool:
 def _last_errors(home: Module, other: RetryUse) -> tuple[str, ...] | None:
     """Return the errors that a retry ends with, () if it ends without, None if that is unknown."""
     if other.code.loop is not None:
-        return _find_raised(home, other)
+        return _find_raised(home, other, other.code.loop)
     call = other.node
     if not isinstance(call, ast.Call) or other.defined_elsewhere:
         return other.policy.errors.names
@@ -204,15 +204,14 @@ def _last_errors(home: Module, other: RetryUse) -> tuple[str, ...] | None:
     return other.policy.errors.names
 
 
-def _find_raised(home: Module, other: RetryUse) -> tuple[str, ...]:
+def _find_raised(home: Module, other: RetryUse, loop: Loop) -> tuple[str, ...]:
     """Return the errors that a loop raises: in the handlers of its attempts, and in the code that follows it."""
-    assert other.code.loop is not None  # noqa: S101 - for type checkers
     raised: list[str] = []
     for handler in other.code.handlers:
         caught = ("BaseException",) if handler.type is None else error_names(home, handler.type) or ()
         for node in find_all(handler.body, ast.Raise):
             raised += _names(home, node, handler.name, caught)
-    after = other.code.loop.orelse or following(home, other.code.loop)
+    after = loop.orelse or following(home, loop)
     for last in [statement for statement in after if isinstance(statement, ast.Raise)][:1]:
         raised += _names(home, last, None, other.policy.errors.names or ())
     return tuple(raised)

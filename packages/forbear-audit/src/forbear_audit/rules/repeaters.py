@@ -167,10 +167,7 @@ def find_repeater(module: Module, expr: ast.expr, depth: int = 0, *, decorates: 
     found = place.keep(_find_repeaters).get(node)
     if found is None and depth < _DEEPEST and not isinstance(node, ast.ClassDef):
         passing = place.keep(_make_cache)
-        if node not in passing:
-            passing[node] = None  # a circle ends here
-            passing[node] = _find_passing(place, node, depth)
-        found = passing[node]
+        found = place.find_once(passing, node, lambda function: _find_passing(place, function, depth), None)
     return found
 
 

@@ -22,6 +22,7 @@ _BUSY, _MISSING = 429, 404
 _DECIDING = ("retry_on_exception", "retry_on_result", "on", "predicate")
 """The options of decorators with a function that decides: of retrying, stamina and google-api-core."""
 
+_CONDITIONS = ("retry_if_exception", "retry_if_result")
 _ACTING = ("POST", "PATCH", "post", "patch")
 _DEEPEST = 3  # classes of classes
 _MOST_READ = 30  # functions in which an error may be raised
@@ -51,11 +52,8 @@ def _knows_duplicates(use: RetryUse) -> bool:
     for handler in find_all(use.code.region, ast.ExceptHandler):
         tests = [(node.test, node.body) for node in handler.body if isinstance(node, ast.If)]
         for test, body in ((handler.type, handler.body), *tests):
-            is_done = (
-                body
-                and not isinstance(body[-1], ast.Raise)
-                and any(isinstance(n, (ast.Return, ast.Break)) for n in body)
-            )
+            ends = any(isinstance(statement, (ast.Return, ast.Break)) for statement in body)
+            is_done = ends and not isinstance(body[-1], ast.Raise)
             if test is not None and is_done and DUPLICATES.search(ast.unparse(test)):
                 return True
     return False
@@ -128,10 +126,7 @@ def _conditions(module: Module, use: RetryUse) -> Iterator[tuple[Module, ast.AST
         return
     given = [keyword(made, name) for name in _DECIDING]
     for node in ast.walk(module.value(keyword(made, "retry")) or ast.Constant(None)):
-        if isinstance(node, ast.Call) and module.name_of(node.func).rpartition(".")[2] in (
-            "retry_if_exception",
-            "retry_if_result",
-        ):
+        if isinstance(node, ast.Call) and module.name_of(node.func).rpartition(".")[2] in _CONDITIONS:
             given += node.args[:1]
     for each in given:
         home, chosen = find_predicate(module, each)
@@ -223,11 +218,8 @@ def find_blocking_waits(module: Module, uses: list[RetryUse]) -> Iterator[tuple[
     a thread.
     """
     for call in module.calls:
-        if (
-            _is_sleep(module, call)
-            and isinstance(module.scope(call), ast.AsyncFunctionDef)
-            and _is_repeated(module, call)
-        ):
+        is_async = _is_sleep(module, call) and isinstance(module.scope(call), ast.AsyncFunctionDef)
+        if is_async and _is_repeated(module, call):
             yield "BLOCKING", call, "time.sleep() stops the whole event loop", "loop"
     for use in uses:
         if isinstance(module.scope(use.node), ast.AsyncFunctionDef) and _waits_in_sync(module, use):
