@@ -49,12 +49,17 @@ def alarm(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
         return (frame.f_globals.get("__name__"), frame.f_code.co_name) in READING
 
     def interrupt() -> None:
-        while threading.get_ident() != main and not is_reading():
+        while threading.get_ident() != main and not is_reading() and not is_over:
             pass
-        signal.pthread_kill(main, signal.SIGUSR1)
+        with lock:
+            if not is_over:  # without the handler, the signal would end this process
+                signal.pthread_kill(main, signal.SIGUSR1)
 
+    lock, is_over = threading.Lock(), list[bool]()
     before = signal.signal(signal.SIGUSR1, handle)
     yield interrupt
+    with lock:
+        is_over.append(True)
     signal.signal(signal.SIGUSR1, before)
 
 
