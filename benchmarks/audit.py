@@ -70,13 +70,13 @@ def judged(sample: str) -> dict[str, tuple[int, int]]:
 
 def real_table() -> list[str]:
     """The table of real packages: for each rule the true findings of the first sample, the fresh and the last one."""
-    before, now, last = judged("test"), judged("fresh"), judged("wheels")
-    lines = ["| rule | at first | now | precision | 25 others | by default |", "|---|---|---|---|---|---|"]
+    before, now, last, more = judged("test"), judged("fresh"), judged("wheels"), judged("more")
+    lines = ["| rule | at first | now | precision | 25 others | 27 more | by default |", "|---|---|---|---|---|---|---|"]
     for rule in RULES:
         (old, all_old), (new, all_new) = before[rule], now[rule]
         precision = _percent(new / all_new if all_new else None)
         switch = "on" if RULES[rule].is_on else "off"
-        others = "{} of {}".format(*last[rule])
+        others = " | ".join(f"{true} of {every}" for true, every in (last[rule], more[rule]))
         lines.append(f"| {rule} | {old} of {all_old} | {new} of {all_new} | {precision} | {others} | {switch} |")
     return lines
 

@@ -75,7 +75,7 @@ def audit(
     ...     return requests.post(url)
     ... ''')
     >>> [(finding.line, finding.rule) for finding in audit(["orders.py"], settings=AuditSettings()).findings]
-    [(3, 'CATCH-ALL'), (3, 'UNBOUNDED'), (5, 'UNSAFE')]
+    [(3, 'CATCH-ALL'), (3, 'FIXED'), (3, 'UNBOUNDED'), (5, 'UNSAFE')]
     """
     if jobs < 1:
         raise ValueError(f"`jobs` must be at least 1, got {jobs}")

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from forbear_audit.libraries import clients, http, keys, sdks, sql
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.objects import is_stub
-from forbear_audit.reading.patterns import ACTING_COMMANDS, FILE_MODE
+from forbear_audit.reading.patterns import ACTING_COMMANDS, FILE_MODE, LOOKS_UP
 from forbear_audit.reading.scopes import from_package, keyword
-from forbear_audit.reading.syntax import calls_in, calls_method, find_all
+from forbear_audit.reading.syntax import calls_in, calls_method, find_all, names_stored, walk_assigned
 
 _DEEPEST = 3  # functions within functions
 _MOST_READ = 100  # functions behind one retry
@@ -52,6 +52,8 @@ def effects(
     """
     repeated, read = region if repeated is None else repeated, [] if read is None else read
     for node in calls_in(region):
+        if _is_missing(module, node, repeated):
+            continue
         call = module.whole(node)
         effect = _judge(module, call, repeated)
         if effect is not None:
@@ -73,6 +75,26 @@ def effects(
                 text = inner.text if " in " in inner.text else f"{inner.text} in {function.name}()"
                 yield replace(inner, node=node, text=text, key=node if inner.key is not None else None)
                 break
+
+
+def _is_missing(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
+    """Return whether a call only runs if the attempt has looked for what it makes, and found nothing."""
+    around = next((node for node in module.ancestors(call) if isinstance(node, ast.If)), None)
+    match around.test if around is not None else None:
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Name() as name):
+            pass
+        case ast.Compare(left=ast.Name() as name, ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+            pass
+        case _:
+            return False
+    sought = [value for value in walk_assigned(region, name) if isinstance(value, (ast.Call, ast.Await))]
+    makes = around is not None and any(name.id in names_stored([s]) for s in around.body)
+    return makes and any(http.is_reading(_last(found)) or LOOKS_UP.search(ast.unparse(found)) for found in sought)
+
+
+def _last(found: ast.expr) -> str:
+    call = found.value if isinstance(found, ast.Await) else found
+    return ast.unparse(call.func).rpartition(".")[2] if isinstance(call, ast.Call) else ""
 
 
 def _judge(module: Module, call: ast.Call, region: list[ast.stmt]) -> UnsafeCall | None:

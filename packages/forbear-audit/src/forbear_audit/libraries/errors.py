@@ -107,6 +107,7 @@ def is_doubtful(name: str, kind: str) -> bool:
     if (
         name in _KINDS["connect"]
         or REFUSALS.search(last)
+        or is_conflict(name)
         or (kind == "sql" and last in _KINDS["rolled_back"])
         or is_hopeless(name)
     ):

@@ -200,7 +200,7 @@ def _reads(module: Module, value: ast.expr, names: set[str]) -> bool:
 
 def shows_purpose(module: Module, request: CodeRequest) -> bool:
     """Return whether code shows what a request does: by the path of its URL, or by the name of the function around."""
-    if (request.url or "").strip("x/"):
+    if (request.url or "").strip("x/") or _mutates(module, request.call):
         return True
     function = _find_writer(module, request.call)
     return function is not None and says_purpose(module, function)
@@ -236,7 +236,7 @@ def _is_harmless(module: Module, request: CodeRequest) -> bool:
     """Return whether a request only reads, computes or logs in, as its URL or the function around it are named."""
     path = (request.url or "").partition("?")[0]
     if path.rstrip("/").endswith("graphql"):
-        return not any(patterns.MUTATIONS.search(text) for text in _texts(module, request.call))
+        return not _mutates(module, request.call)
     if path and patterns.HARMLESS_PATHS.search(path):
         return True
     body = module.value(keyword(request.call, "json"))
@@ -269,6 +269,11 @@ def _names_reading(module: Module, key: ast.expr | None, value: ast.expr) -> boo
     return isinstance(name, str) and (
         is_reading(name.rpartition(".")[2]) or bool(patterns.HARMLESS_RPCS.search(name[:1].upper() + name[1:]))
     )
+
+
+def _mutates(module: Module, call: ast.Call) -> bool:
+    """Return whether a request sends a mutation of GraphQL."""
+    return any(patterns.MUTATIONS.search(text) for text in _texts(module, call))
 
 
 def _texts(module: Module, call: ast.Call) -> Iterator[str]:

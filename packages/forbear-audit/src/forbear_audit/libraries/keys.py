@@ -67,7 +67,8 @@ def _fields(module: Module, call: ast.Call, depth: int) -> Iterator[tuple[str, a
         if isinstance(made, ast.Call) and name in _DUMPS:
             yield from _fields_of_object(module, made)
         if isinstance(made, ast.Call) and (name == "dict" or name[:1].isupper()):  # Order(id=...)
-            yield from ((option.arg, option.value) for option in made.keywords if option.arg)
+            known = [value, *module.values(value)]  # else a function of this package makes the object
+            yield from ((o.arg, o.value if made in known else value) for o in made.keywords if o.arg)
 
 
 def _fields_of_object(module: Module, dump: ast.Call) -> Iterator[tuple[str, ast.expr]]:

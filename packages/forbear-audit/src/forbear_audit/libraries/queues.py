@@ -53,7 +53,7 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
     name = dotted.rpartition(".")[2]
     known = [q for q in _QUEUES if name in q.names and any(from_package(one, q.package) for one in (dotted, maker))]
     policies = [_read_queue(module, queue, _with_defaults(module, queue, call, made)) for queue in known]
-    policies += [_read_rq(module, call)] if from_package(dotted, "rq", "job") and call is not None else []
+    policies += [read_rq(module, call)] if from_package(dotted, "rq", "job") and call is not None else []
     yield from ((policy, decorator, RepeatedCode(function.body, function)) for policy in policies if policy is not None)
 
 
@@ -126,7 +126,7 @@ def read_others(module: Module) -> Iterator[Task]:
             yield RetryPolicy("temporalio.activity", limits), call, RepeatedCode()
     for call in module.calls if "rq" in packages else ():
         if isinstance(call.func, ast.Attribute) and call.func.attr in _ENQUEUES:
-            policy = _read_rq(module, call)
+            policy = read_rq(module, call)
             given = [*call.args, *([named] if (named := keyword(call, "func", "f")) is not None else [])]
             for item in given if policy is not None else ():
                 sent = call_like(call, item)
@@ -143,7 +143,8 @@ def read_others(module: Module) -> Iterator[Task]:
                     yield RetryPolicy("arq", errors=_ERRORS), node, RepeatedCode(attempt.body, function)
 
 
-def _read_rq(module: Module, call: ast.Call) -> RetryPolicy | None:
+def read_rq(module: Module, call: ast.Call) -> RetryPolicy | None:
+    """Return the policy by which RQ repeats a job, None if a call has none."""
     retry = module.value(keyword(call, "retry"))
     if not (isinstance(retry, ast.Call) and from_package(module.name_of(retry.func), "rq", "Retry")):
         return None

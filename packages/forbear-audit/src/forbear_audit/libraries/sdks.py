@@ -38,6 +38,8 @@ _ON_SPARK = ("saveAsTable", "insertInto", "jdbc", "save", "parquet")
 _ON_ELASTIC = ("bulk", "streaming_bulk", "async_bulk", "index")
 _VERBS = ("create", "insert", "publish", "submit", "send", "enqueue", "book", "dispatch")
 _NAMED = ("indices", "collections", "topics", "buckets", "databases", "tables", "indexes", "queues")
+_CALLS_BY_NAME = ("execute_kw", "execute")  # of Odoo: database, user, password, model, method
+_BEGINS = ("start", "run", "launch", "submit", "invoke")
 _SENDS_MAIL = ("sendmail", "send_message")
 _STEPS = 6  # from a part to the object: client.db["x"].table
 _TWICE = "it may have been done before the failure, and would be done twice"
@@ -52,9 +54,14 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
     made = maker(module, owner) if owner is not None else ""
     dotted = made or module.name_of(call.func)
     method = call.func.attr if isinstance(call.func, ast.Attribute) else dotted.rpartition(".")[2]
-    if owner is not None and _is_remote(owner, made):
+    if owner is not None and made.endswith("Stub"):
         words = (part.capitalize() if part.isupper() else part[:1].upper() + part[1:] for part in method.split("_"))
         return None if patterns.HARMLESS_RPCS.search("".join(words)) else (f"the RPC {method}()", _TWICE)
+    if owner is not None and _is_remote(owner, made):
+        asked = next((name for name in map(module.constant, call.args[4:5]) if isinstance(name, str)), method)
+        method = asked if method in _CALLS_BY_NAME else method
+        acts = any(says.search(method) for says in (patterns.ACTING_METHODS, patterns.ACTING_NAMES))
+        return (f"the call {method}()", _TWICE) if acts else None
     package = dotted.partition(".")[0] if not from_package(dotted, "django.core.mail") else "smtplib"
     first = module.value(call.args[0]) if call.args else None
     text = module.constant(first.args[0] if isinstance(first, ast.Call) and first.args else first)
@@ -75,6 +82,7 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
         not known
         or not (patterns.ACTING_METHODS.search(method) or method in _SENDS_MAIL)
         or _is_named(module, call, package)
+        or (method in _BEGINS and not (call.args or call.keywords))  # an application, a loop, a client
     ):
         return None
     if package == "google":
@@ -105,7 +113,7 @@ def find_unknown_call(module: Module, call: ast.Call, region: list[ast.stmt]) ->
         return None
     text = "" if owner is None else ast.unparse(owner)
     is_part = isinstance(owner, ast.Attribute) and ast.unparse(owner.value) not in ("self", "cls")  # a.orders.create
-    is_model = isinstance(owner, ast.Name) and text[:1].isupper() and text in module.imports  # Event.create(...)
+    is_model = isinstance(owner, ast.Name) and text[:1].isupper() and _is_from_package(module, owner)  # Event.create()
     is_known = is_part or is_model or patterns.ACTING_OWNERS.search(text) or (made and not made.startswith("."))
     says = patterns.ACTING_METHODS if patterns.STUBS.search(text) else patterns.ACTING_NAMES
     is_named = patterns.NAMED_THINGS.search(patterns.WORD_STARTS.sub("_", method).lower()) or _is_named(
@@ -119,6 +127,13 @@ def find_unknown_call(module: Module, call: ast.Call, region: list[ast.stmt]) ->
     return _judge_key(module, call, region, f"{method}()")
 
 
+def _is_from_package(module: Module, owner: ast.Name) -> bool:
+    """Return whether a class is imported, or stands below one that is, such as `class Event(peewee.Model)`."""
+    node = module.top.get(owner.id)
+    bases = node.bases if isinstance(node, ast.ClassDef) else []
+    return owner.id in module.imports or any("." in module.name_of(base)[1:] for base in bases)
+
+
 def _judge_key(module: Module, call: ast.Call, region: list[ast.stmt], what: str) -> tuple[str, str] | None:
     """Return what a call does, None if it has a key that is made outside of `region`."""
     key = keys.find_key(module, call)
@@ -128,10 +143,9 @@ def _judge_key(module: Module, call: ast.Call, region: list[ast.stmt], what: str
 
 
 def _is_remote(owner: ast.expr, made: str) -> bool:
-    """Return whether each method of an object is a call of a server: of a stub of gRPC, or a service of SOAP."""
-    if isinstance(owner, ast.Attribute) and owner.attr == "service" and made.partition(".")[0] in ("zeep", "suds"):
-        return True
-    return made.endswith(("Stub", ".ServerProxy"))
+    """Return whether each method of an object is a call of a server: of a service of SOAP, or of XML-RPC."""
+    is_soap = isinstance(owner, ast.Attribute) and owner.attr == "service" and from_package(made, "zeep")
+    return is_soap or from_package(made, "suds") or made.endswith(".ServerProxy")
 
 
 def find_adding(module: Module, call: ast.Call) -> tuple[str, str] | None:
@@ -195,6 +209,9 @@ def maker(module: Module, owner: ast.expr) -> str:
             made = module.name_of(value.func)
             if made and not made.startswith(".") and not module.is_given(value.func):
                 return made
+            factory = module.value(value.func)  # Session = sessionmaker(...)
+            if isinstance(factory, ast.Call):
+                return module.name_of(factory.func)
             value = value.func
         if not isinstance(value, (ast.Attribute, ast.Subscript)):
             break

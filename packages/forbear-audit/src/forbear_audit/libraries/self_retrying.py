@@ -100,7 +100,9 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
         return (package, text) if text is not None else None
     if from_package(dotted, "aiohttp_retry", "RetryClient"):
         return "aiohttp", "RetryClient of aiohttp-retry makes several attempts"
-    given = [option for option in value.keywords if option.arg and patterns.RETRIES.search(option.arg)]
+    parts = (made for option in value.keywords if isinstance(made := module.value(option.value), ast.Call))
+    options = [option for made in (value, *parts) for option in made.keywords]  # also of the transport that it gets
+    given = [option for option in options if option.arg and patterns.RETRIES.search(option.arg)]
     if owner_class is None and any(_is_several(module, option.value) for option in given):
         return package, f"{name} is told to retry"
     return None

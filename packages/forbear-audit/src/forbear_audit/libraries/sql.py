@@ -18,6 +18,7 @@ _TRANSACTIONS = ("begin", "transaction", "atomic", "begin_nested")
 _ADDS = ("create", "acreate", "bulk_create", "abulk_create")
 _SESSION_ADDS = ("add", "add_all", "bulk_save_objects", "bulk_insert_mappings")
 _SAVES = ("save", "asave")
+_ORMS = {"mongoengine", "peewee", "tortoise", "beanie", "odmantic"}
 _WHY = "the row may have been committed before the failure, and a second one is added"
 _STEPS = 4  # from a cursor to its connection
 
@@ -111,8 +112,10 @@ def find_unsafe_model(module: Module, call: ast.Call, region: list[ast.stmt]) ->
     if not isinstance(call.func, ast.Attribute):
         return None
     owner, method = call.func.value, call.func.attr
+    made = module.value(owner)
+    if module.packages & _ORMS and method in _SAVES and isinstance(made, ast.Call) and is_inside(module, made, region):
+        return (f"{ast.unparse(made.func)}.{method}()", _WHY) if ast.unparse(made.func)[:1].isupper() else None
     if "django" in module.packages:
-        made = module.value(owner)
         manager = owner.value if isinstance(owner, ast.Attribute) and owner.attr == "objects" else None
         if method in _ADDS and manager is not None and _is_model(module, manager):
             return f"{ast.unparse(owner)}.{method}()", _WHY
@@ -125,7 +128,8 @@ def find_unsafe_model(module: Module, call: ast.Call, region: list[ast.stmt]) ->
     is_session = module.packages & {"sqlalchemy", "sqlmodel", "flask_sqlalchemy"} and (
         "session" in ast.unparse(owner).lower() or sdks.maker(module, owner).endswith(("Session", "sessionmaker"))
     )
-    if is_session and method in _SESSION_ADDS and calls_method(region, "commit"):
+    commits = is_session and (calls_method(region, "commit") or _ends_transaction(module, region))
+    if commits and method in _SESSION_ADDS:
         return f"{ast.unparse(owner)}.{method}()", "the commit may have worked, and a second row is added"
     return None
 

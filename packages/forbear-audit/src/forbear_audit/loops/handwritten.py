@@ -19,12 +19,21 @@ from forbear_audit.loops.loop_exits import (
     names_of_errors,
     statements_after,
     success_leaves,
+    survives,
 )
 from forbear_audit.loops.polling import differs, is_polling, is_service
-from forbear_audit.loops.statuses import FAILED
+from forbear_audit.loops.statuses import DOUBTFUL, FAILED
 from forbear_audit.loops.waits import read_waits, sleeps
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import CURES, METHODS_OF_RETRIES, NETWORK_ERRORS, PROBES, RETRIES, TELLS
+from forbear_audit.reading.patterns import (
+    CURES,
+    LEAVES_PROCESS,
+    METHODS_OF_RETRIES,
+    NETWORK_ERRORS,
+    PROBES,
+    RETRIES,
+    TELLS,
+)
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.scopes import Loop, walk_inside
 from forbear_audit.reading.syntax import (
@@ -70,6 +79,9 @@ def _read_error_loop(module: Module, loop: Loop, attempt: ast.Try) -> RetryPolic
     errors = _read_errors(module, loop, attempt)
     if not _is_same(module, loop, attempt, attempt.body, errors.names or ()):
         return None
+    handlers = [(handler, status) for handler in attempt.handlers for status in (408, 429, *DOUBTFUL, None)]
+    if not any(survives(module, loop, attempt, handler, status) for handler, status in handlers):
+        return None  # it waits for an answer, such as `authorization_pending`
     if any(map(_delegates, attempt.handlers)):  # another object knows errors, limits and waits
         return RetryPolicy("loop", waits=Waits(reads_header=True), errors=replace(errors, has_predicate=True))
     limits = read_limits(module, loop)
@@ -103,7 +115,8 @@ def _read_result_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, Repeated
         call = next(calls_in([value]), None) if value is not None else None
         home, function = module.resolve_call(call) if isinstance(call, ast.Call) else (module, None)
         names = _find_swallowed(home, function.body) if function is not None else ()
-        if not names or call is None:
+        is_remote = any(map(LEAVES_PROCESS.search, functions_in(function.body))) if function is not None else False
+        if not names or call is None or not (is_remote or any(map(NETWORK_ERRORS.search, names))):
             continue
         results = names_stored([statement]) or ({ast.unparse(call)} if test is not None else set[str]())
         leaves = [n for n in loop.body if isinstance(n, ast.If) and may_leave(n.body) and _shows(n.test, results)]
@@ -272,6 +285,6 @@ def _evidence(module: Module, loop: Loop, checked: list[ast.stmt], errors: tuple
         for name in errors
     ):
         return True
-    if sleeps(module, loop.body) or RETRIES.search(head) or any(map(RETRIES.search, names)):
+    if sleeps(module, loop.body) or head == "_" or RETRIES.search(head) or any(map(RETRIES.search, names)):
         return True
     return any(request_of(module, call) for call in calls_in(checked))

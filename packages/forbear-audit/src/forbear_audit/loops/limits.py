@@ -254,9 +254,11 @@ def _is_never(module: Module, test: ast.expr) -> bool:
 
 
 def _is_set_once(module: Module, loop: Loop, flag: ast.Name) -> bool:
-    """Return whether a flag is False before a loop and True after a failure."""
-    values = [value.value for value in module.values(flag) if isinstance(value, ast.Constant)]
-    return values == [False, True] and flag.id in names_stored(loop.body)
+    """Return whether a flag has one value before a loop, perhaps by default, and the other one after a failure."""
+    given = _find_default(module, flag)
+    values = [value.value for value in (given, *module.values(flag)) if isinstance(value, ast.Constant)]
+    stored = [value.value for value in walk_assigned(loop.body, flag) if isinstance(value, ast.Constant)]
+    return values[:1] in ([False], [True]) and stored == [not values[0]]
 
 
 def _limit(module: Module, loop: Loop, leaf: ast.expr, counting: set[str]) -> float | None:

@@ -49,7 +49,7 @@ def is_polling(
         and not any(map(patterns.LEAVES_PROCESS.search, functions_in(attempt.body)))
     ):
         return True
-    if errors and all("Timeout" in error for error in errors) and _waits_for_other(module, attempt):
+    if errors and all("timeout" in error.lower() for error in errors) and _waits_for_other(module, attempt):
         return True
     if any(map(patterns.HEALTH_URLS.search, texts_in(attempt.body))):
         return True
@@ -185,12 +185,15 @@ def _waits_for_other(module: Module, attempt: ast.Try) -> bool:
     What an attempt makes itself, as in `send(event).get()`, is no other.
     """
     calls = calls_in(attempt.body[:1])
-    first = next((c for c in calls if isinstance(c.func, ast.Attribute) and (c.args or c.keywords)), None)
+    first = next(
+        (c for c in calls if isinstance(c.func, ast.Attribute) and (c.args or c.keywords or c.func.attr == "accept")),
+        None,
+    )
     if first is None or not isinstance(first.func, ast.Attribute) or isinstance(first.func.value, ast.Call):
         return False
     if request_of(module, first) is not None:
         return False
-    return first.func.attr in ("wait", "result", "join", "get", "acquire", "communicate")
+    return first.func.attr in ("accept", "wait", "result", "join", "get", "acquire", "communicate")
 
 
 def _drop_check(call: ast.expr | None) -> ast.expr | None:

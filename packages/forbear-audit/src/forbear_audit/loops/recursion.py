@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import cast
 
-from forbear_audit.libraries.errors import error_names
+from forbear_audit.libraries.errors import error_names, is_doubtful
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import GIVES_BACK
 from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
@@ -50,6 +50,8 @@ def find_second_chances(module: Module) -> Iterator[tuple[RetryPolicy, RepeatedC
             again = [call for call in calls_in(handler.body) if ast.unparse(call) in made]
             if again and isinstance(module.parents[again[-1]], (ast.Expr, ast.Assign, ast.Return, ast.Await)):
                 names = ("Exception",) if handler.type is None else error_names(module, handler.type)
+                if names is not None and not any(is_doubtful(name, "network") for name in names):
+                    continue
                 policy = RetryPolicy("loop", Limits(2), errors=RetriedErrors(names, has_predicate=True))
                 body = [
                     statement

@@ -44,7 +44,9 @@ def read_waits(module: Module, loop: Loop, tries: Sequence[ast.Try], attempts: f
         return _read_helper(module, loop, after_failure)
     waits = Waits(node=calls[0], reads_header=mentions_header([loop]))
     argument = calls[0].args[0] if calls[0].args else None
-    if argument is None or len(calls) > 1 or mentions_header([argument]) or _is_within(module, loop, calls[0]):
+    given = {ast.unparse(call): call.args[0] for call in calls if call.args}
+    differ = len(given) > 1 and not all(isinstance(item, ast.Constant) for item in given.values())
+    if argument is None or differ or mentions_header([argument]) or _is_within(module, loop, calls[0]):
         return waits
     closure = [argument, *walk_assigned(loop.body, argument), *(list_yielded(*made) if made is not None else ())]
     if any(HEADER.search(ast.unparse(node)) for node in closure):

@@ -183,10 +183,12 @@ class Names(Scopes):
         return isinstance(expr, ast.Name) and expr.id not in home.imports and home.function_of(expr) is not None
 
     def is_own(self, expr: ast.expr, dotted: str) -> bool:
-        """Return whether a dotted name begins with a name of this module; `.shop` may also be a module next to it."""
+        """Return whether a dotted name begins with a name of this module; `shop` may also be a module next to it."""
         while isinstance(expr, ast.Attribute):
             expr = expr.value
-        return isinstance(expr, ast.Name) and expr.id not in self.imports and f"{dotted}.".startswith(f".{expr.id}.")
+        if not isinstance(expr, ast.Name) or expr.id in self.imports:
+            return False
+        return f"{dotted}.".lstrip(".").startswith(f"{expr.id}.")
 
     def trace(self, dotted: str) -> tuple[Self, ast.AST | None, str]:
         """Return where a dotted name of this module leads, through the modules that only pass it on."""

@@ -1,6 +1,7 @@
 """One file by itself: its tree, imports, definitions and loops, and the parent of every node."""
 
 import ast
+import copy
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import takewhile
@@ -52,6 +53,7 @@ class Scopes:
         self.iterated: dict[tuple[ast.AST, str], tuple[ast.expr, int | None]] = {}
         """The expression from which a `for` takes the values of a name, and the place of the name in a tuple."""
         self._scopes: dict[ast.AST, ast.AST] = {tree: tree}
+        own = dict(_find_swallowing(tree))
         level: list[ast.AST] = [tree]
         for parent in level:  # it grows while it is read
             scope = parent if type(parent) in SCOPES else self._scopes[parent]
@@ -62,7 +64,7 @@ class Scopes:
                 if isinstance(value, list):
                     block = cast("list[object]", value)
                     if any(type(child) in (ast.With, ast.TryStar) for child in block):
-                        block[:] = [_open(c) if isinstance(c, (ast.With, ast.TryStar)) else c for c in block]
+                        block[:] = [_open(c, own) if isinstance(c, (ast.With, ast.TryStar)) else c for c in block]
                     children = [child for child in block if isinstance(child, ast.AST)]
                     self.parents.update(dict.fromkeys(children, parent))
                     self._scopes.update(dict.fromkeys(children, scope))
@@ -191,7 +193,18 @@ class Scopes:
         return []
 
 
-def _open(node: ast.With | ast.TryStar) -> ast.stmt:
+def _find_swallowing(tree: ast.Module) -> Iterator[tuple[str, list[ast.ExceptHandler]]]:
+    """Yield the context managers of a module that swallow errors of their `with`, and how they handle them."""
+    for node in tree.body:
+        made = [ast.unparse(one) for one in node.decorator_list] if isinstance(node, ast.FunctionDef) else []
+        if isinstance(node, ast.FunctionDef) and any(name.endswith("contextmanager") for name in made):
+            for attempt in (one for one in node.body if isinstance(one, ast.Try)):
+                raised = [n for h in attempt.handlers for n in ast.walk(h) if isinstance(n, ast.Raise)]
+                if attempt.handlers and not raised and ast.unparse(attempt.body[-1]).startswith("yield"):
+                    yield node.name, attempt.handlers
+
+
+def _open(node: ast.With | ast.TryStar, own: dict[str, list[ast.ExceptHandler]]) -> ast.stmt:
     """Return the `try` that does the same as `with suppress(...)` or `except*`, another `with` as it is."""
     if isinstance(node, ast.TryStar):
         return ast.copy_location(ast.Try(node.body, node.handlers, node.orelse, node.finalbody), node)
@@ -204,6 +217,9 @@ def _open(node: ast.With | ast.TryStar) -> ast.stmt:
             handler = ast.ExceptHandler(type=caught, name=None, body=[ast.copy_location(ast.Pass(), call)])
             opened = ast.Try(body=node.body, handlers=[ast.copy_location(handler, call)], orelse=[], finalbody=[])
             return ast.copy_location(opened, node)
+        case [ast.withitem(context_expr=ast.Call(func=ast.Name(name)), optional_vars=None)] if name in own:
+            handlers = copy.deepcopy(own[name])
+            return ast.copy_location(ast.Try(body=node.body, handlers=handlers, orelse=[], finalbody=[]), node)
         case _:
             return node
 

@@ -21,6 +21,7 @@ from forbear_audit.rules.unsafe_repeats import (
     find_unsafe_calls,
     find_unsafe_client_calls,
     find_unsafe_uses,
+    repeats_failures,
 )
 
 Hit = tuple[str, ast.AST, str, str]
@@ -81,6 +82,8 @@ def _waits(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple[
         return  # for something on this machine; a single retry brings no storm
     if (waits.kind == "none" or (waits.kind == "fixed" and not limits.unbounded)) and _is_conflict(module, use):
         return  # the rival has finished
+    if use.policy.errors.names == () and use.code.loop is None and not repeats_failures(module, use):
+        return  # it repeats by what a call returns: a state is awaited
     if waits.kind == "none":
         yield "FIXED", place, "it does not wait between attempts"
     elif waits.kind == "fixed":
@@ -103,7 +106,8 @@ def _moves_only_files(use: RetryUse) -> bool:
 def _is_conflict(module: Module, use: RetryUse) -> bool:
     """Return whether a retry repeats after conflicts with a rival: its errors, tests or messages say so."""
     if not use.code.tries:
-        return bool(use.policy.errors.names) and all(map(is_conflict, use.policy.errors.names or ()))
+        chosen = any if use.policy.waits.jitter else all
+        return bool(use.policy.errors.names) and chosen(map(is_conflict, use.policy.errors.names or ()))
     body = join_bodies(use.code.handlers)
     tests = [node.test for node in find_all(body, ast.If)]
     types = [value for handler in use.code.handlers if (value := module.value(handler.type)) is not None]

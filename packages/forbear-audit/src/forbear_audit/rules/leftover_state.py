@@ -1,6 +1,7 @@
 """STATE: what one attempt changes and the next one does not reset (the class HOW of WASABI)."""
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from typing import TypeGuard
 
@@ -10,8 +11,8 @@ from forbear_audit.reading.retry_use import RetryUse
 from forbear_audit.reading.scopes import Loop, from_package, parameters, walk_inside
 from forbear_audit.reading.syntax import calls_in, calls_method, functions_in, names_stored
 
-_GROWS = ("append", "extend", "insert", "appendleft")
-"""The methods that add to a list."""
+_GROWS = ("append", "extend", "insert", "appendleft", "add_attachment", "attach", "add_field")
+"""The methods that add to a list, a mail or a form."""
 
 _TAKES = ("pop", "popleft", "remove", "clear")
 _PUTS = ("setdefault", "update")
@@ -24,6 +25,8 @@ _SENDS_FILES = (
 )  # fmt: skip
 """The methods that read a file which they get."""
 
+_QUEUES = ("queue.Queue", "asyncio.Queue", "queue.SimpleQueue")
+_DISPLAYS = (ast.Dict, ast.Tuple, ast.List)
 _SPENT = ("iter", "map", "filter", "zip", "reversed", "enumerate")
 """The builtins whose result can be read once."""
 
@@ -37,8 +40,14 @@ def leaves_behind(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]
     yield from _find_popped_keys(module, body, own, use)
     yield from _streams(module, use, own)
     yield from _find_spent(module, use, body, own)
-    yield from _find_outer_changes(module, use, body, own)
+    yield from _find_outer_changes(module, use, [*_list_before(use), *body], own)
     yield from _find_failed_sessions(module, use, body, own)
+
+
+def _list_before(use: RetryUse) -> list[ast.stmt]:
+    """Return what a loop does in each attempt before its `try`."""
+    region = use.code.region if use.code.tries else []
+    return region[: region.index(use.code.tries[0])] if use.code.tries and use.code.tries[0] in region else []
 
 
 def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
@@ -191,10 +200,16 @@ def _find_read(body: list[ast.stmt]) -> Iterator[ast.expr]:
         parts: list[ast.expr] = []
         if isinstance(node, ast.Call):
             parts = [*node.args, *(option.value for option in node.keywords)]
+            parts += [part for item in parts if isinstance(item, _DISPLAYS) for part in _items(item)]
             parts += [node.func.value] if isinstance(node.func, ast.Attribute) and node.func.attr == "read" else []
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
             parts = [node.iter]
         yield from (part for part in parts if isinstance(part, (ast.Name, ast.Attribute)))
+
+
+def _items(display: ast.Dict | ast.Tuple | ast.List) -> list[ast.expr]:
+    """Return the names in a dictionary, a tuple or a list, and in those within: `{"file": ("a.txt", file)}`."""
+    return [node for node in ast.walk(display) if isinstance(node, ast.Name)]
 
 
 def _name_spent(module: Module, value: ast.expr | None) -> str | None:
@@ -202,7 +217,9 @@ def _name_spent(module: Module, value: ast.expr | None) -> str | None:
     if isinstance(value, ast.GeneratorExp):
         return "generator"
     if isinstance(value, ast.Attribute):
-        return "file" if module.name_of(value).startswith("sys.stdin") else None
+        made = module.value(value.value) if value.attr == "stdout" else None
+        is_pipe = isinstance(made, ast.Call) and module.name_of(made.func) == "subprocess.Popen"
+        return "file" if is_pipe or module.name_of(value).startswith("sys.stdin") else None
     if not isinstance(value, ast.Call):
         return None
     name = module.name_of(value.func)
@@ -228,6 +245,10 @@ def _find_outer_changes(
     repeated = {id(inner) for loop in loops if _may_fail(loop) for inner in walk_inside([*loop.body])}
     flat = [*_flat(body)]
     early = {id(n) for at, one in enumerate(flat) if any(map(_may_fail, flat[at + 1 :])) for n in ast.walk(one)}
+    nodes = [*walk_inside(use.code.region)]
+    added = {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
+    stored = (n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and id(n) not in added)
+    anew = {node.id for node in stored}
     for node in walk_inside(body):
         target = None
         match node:
@@ -235,28 +256,34 @@ def _find_outer_changes(
                 target = name
             case ast.AugAssign(target=ast.Attribute() as owner) if id(node) in repeated:
                 target = ast.unparse(owner)
+            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value) if name not in anew:
+                adds = id(node) in repeated or id(node) in early
+                target = name if adds and use.code.loop is not None and not isinstance(value, ast.Constant) else None
+                shared |= {name} if target else set()
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name)) as item], value=ast.BinOp(left=left)) if id(
+                node
+            ) in repeated and ast.unparse(left).startswith((ast.unparse(item), f"{name}.get(")):
+                target = name
             case ast.Call(func=ast.Attribute(value=owner, attr=method)):
                 made = module.value(owner)
                 name = module.name_of(made.func) if isinstance(made, ast.Call) else ""
                 filled = method in _GROWS and node.args and not node.keywords
                 popped = _pops(module, node) and (id(node) in repeated or id(node) in early)
                 written = (method == "write" and name == "open") or (method == "update" and name.startswith("hashlib."))
-                taken = method in ("get", "get_nowait") and name in (
-                    "queue.Queue",
-                    "asyncio.Queue",
-                    "queue.SimpleQueue",
-                )
+                taken = method in ("get", "get_nowait") and name in _QUEUES
+                popped = popped or (method == "get_nowait" and id(node) in repeated)
                 is_changed = taken or popped or (id(node) in repeated and (filled or written))
                 target = ast.unparse(owner) if is_changed else None
             case ast.Call(func=ast.Name(id="next"), args=[ast.Name() | ast.Attribute() as owner, *_]):
                 target = ast.unparse(owner) if _is_read_once(module, owner) else None
             case _:
                 pass
-        if target is None or (target.partition(".")[0] in own and target not in shared):
+        if target is None or (re.split(r"[.\[]", target)[0] in own and target not in shared):
             continue
         resets = REWINDS.search if target not in shared else _TAKES.__contains__
         resets = _GROWS.__contains__ if isinstance(node, ast.Call) and _pops(module, node) else resets  # put back
-        is_reset = _changes(use, target, resets) or _changes(use, target, ("clear", "truncate").__contains__)
+        is_reset = calls_method(use.code.region, "clear", "truncate")
+        is_reset = is_reset or (not isinstance(node, ast.Assign) and _changes(use, target, resets))
         if not COUNTERS.search(target.lower()) and not is_reset:
             yield node, f"`{target}` keeps what a failed attempt did to it"
             return
@@ -282,4 +309,6 @@ def _pops(module: Module, call: ast.Call) -> bool:
 
 def _reads(module: Module, call: ast.Call) -> bool:
     modes = [module.constant(item) for item in call.args]
-    return not any(isinstance(mode, str) and FILE_MODE.search(mode) and mode[0] in "wax" for mode in modes)
+    return not any(
+        isinstance(mode, str) and FILE_MODE.search(mode) and (mode[0] in "wax" or "+" in mode) for mode in modes
+    )

@@ -5,7 +5,7 @@ import builtins
 import sys
 from collections.abc import Iterator
 
-from forbear_audit.libraries.errors import TASK_FAILED, bases_of, error_names, is_doubtful, is_hopeless
+from forbear_audit.libraries.errors import TASK_FAILED, bases_of, error_names, is_conflict, is_doubtful, is_hopeless
 from forbear_audit.libraries.self_retrying import retries_itself, roots_of
 from forbear_audit.loops.generators import is_counting
 from forbear_audit.loops.loop_exits import may_leave
@@ -98,13 +98,13 @@ def _find_client_retry(module: Module, use: RetryUse, call: ast.Call) -> str | N
         elif package == "google" and name != TASK_FAILED:
             repeated = last in ("RetryError", "GoogleAPIError")
         elif last == "ClientError" and use.policy.errors.has_predicate:  # botocore repeats only some of these
-            handlers = use.code.handlers
-            repeated = not handlers or any(OVERLOAD_CODES.search(ast.unparse(handler)) for handler in handlers)
+            handlers = find_all([*use.code.region, *use.code.around], ast.ExceptHandler)
+            repeated = any(OVERLOAD_CODES.search(ast.unparse(handler)) for handler in handlers)
         else:
             roots = roots_of(package)
             unknown = not CLIENT_PACKAGES.search(f"{package}.") and package not in sys.stdlib_module_names
             repeated = (root in roots or name == TASK_FAILED or (unknown and is_doubtful(name, "network"))) and (
-                not is_hopeless(name)
+                not is_hopeless(name) and not is_conflict(name)
             )
         if repeated:
             return f"{text}, within this retry"
@@ -189,9 +189,9 @@ def _last_errors(home: Module, other: RetryUse) -> tuple[str, ...] | None:
     """Return the errors that a retry ends with, () if it ends without, None if that is unknown."""
     if other.code.loop is not None:
         return _find_raised(home, other, other.code.loop)
-    call = other.node
-    if not isinstance(call, ast.Call) or other.defined_elsewhere:
+    if not isinstance(other.node, ast.Call) or other.defined_elsewhere:
         return other.policy.errors.names
+    call = home.whole(other.node)
     if other.policy.library == "tenacity":
         if keyword(call, "retry_error_callback") is not None:
             return ()

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forbear_audit.libraries import decorators, objects
+from forbear_audit.libraries import decorators, objects, queues
 from forbear_audit.loops.handwritten import read_loop
 from forbear_audit.loops.recursion import find_recursions
 from forbear_audit.reading.modules import Module
@@ -262,10 +262,13 @@ def _find_sources(module: Module) -> Iterator[tuple[RetryPolicy, Loop | ast.expr
             continue
         if given.id not in taken or module.function_of(call) is None or module.values(given):
             continue
+        sent = call_like(call, given)
+        queued = queues.read_rq(module, call)
+        if queued is not None:
+            yield queued, call, [ast.copy_location(ast.Expr(sent), call)], call, False
         made = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr in CALLS else call.func
         known = resolve_policy(module, made, set()) if isinstance(made, (ast.Call, ast.Name, ast.Attribute)) else None
         if known is not None and (known[1] or isinstance(made, ast.Call)):
-            sent = call_like(call, given)
             wraps = isinstance(module.parents.get(call), ast.Return) and len(call.args) == 1 and made is call.func
             yield known[0], made, [ast.copy_location(ast.Expr(sent), call)], call, wraps
 

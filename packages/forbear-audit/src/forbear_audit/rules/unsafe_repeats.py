@@ -12,7 +12,7 @@ from forbear_audit.loops.paths import goes_on, returned
 from forbear_audit.loops.statuses import DOUBTFUL, is_status, numbers, truth
 from forbear_audit.loops.waits import mentions_header
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import DUPLICATES, RESET, RESPONSES_AND_ERRORS, WAITS
+from forbear_audit.reading.patterns import DUPLICATES, INSERTS, MUTATIONS, RESET, RESPONSES_AND_ERRORS, WAITS
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import keyword, walk_inside
 from forbear_audit.reading.syntax import calls_in, find_all, plain_names_in
@@ -34,7 +34,7 @@ def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.
         return
     errors = _doubts(module, use)
     errors += tuple(name for error in errors for name in _find_causes(module, use.code.attempt, error, []))
-    by_status = _repeats_failures(module, use)
+    by_status = repeats_failures(module, use)
     if not errors and not by_status:
         return
     inspected = use.policy.errors.inspected  # a code of a database tells if the transaction was undone
@@ -106,7 +106,7 @@ def _names_with_bases(module: Module, raised: ast.expr | None) -> list[str]:
     return names
 
 
-def _repeats_failures(module: Module, use: RetryUse) -> bool:
+def repeats_failures(module: Module, use: RetryUse) -> bool:
     """Return whether a status of 5xx leads to another attempt: by the conditions of a loop, or by a predicate."""
     if use.code.loop is not None:
         return bool(find_repeated_statuses(module, use.code.loop, DOUBTFUL))
@@ -125,6 +125,7 @@ def _conditions(module: Module, use: RetryUse) -> Iterator[tuple[Module, ast.AST
     if not isinstance(made, ast.Call):
         return
     given = [keyword(made, name) for name in _DECIDING]
+    given += made.args[1:2] if module.name_of(made.func) == "backoff.on_predicate" else []
     for node in ast.walk(module.value(keyword(made, "retry")) or ast.Constant(None)):
         if isinstance(node, ast.Call) and module.name_of(node.func).rpartition(".")[2] in _CONDITIONS:
             given += node.args[:1]
@@ -138,9 +139,8 @@ def find_unsafe_uses(module: Module, uses: RetryUses) -> Iterator[tuple[str, ast
     """Yield the calls that pass what to send to a function of the package with a retry: `self.request("POST", ...)`."""
     own = {use.code.function.name for use in uses if use.code.function is not None}
     for call in module.calls:
-        texts = [item.value for item in call.args[:2] if isinstance(item, ast.Constant) and isinstance(item.value, str)]
         named = getattr(call.func, "attr", getattr(call.func, "id", "")) in own
-        if not any(text in _ACTING or (named and text.isidentifier()) for text in texts):
+        if not any(_says_act(text) or (named and text.isidentifier()) for text in _list_texts(module, call)):
             continue
         home, function = module.resolve_behaviour(call)
         others = uses if home is module else home.keep(find_retries)
@@ -155,6 +155,20 @@ def find_unsafe_uses(module: Module, uses: RetryUses) -> Iterator[tuple[str, ast
         for rule, _, message in hits[:1] + keys[:1]:
             seen = "UNSAFE" if shown and rule == "MAYBE-UNSAFE" else rule
             yield seen, call, f"{message} (in {function.name}())", use.policy.library
+
+
+def _says_act(text: str) -> bool:
+    return text in _ACTING or bool(INSERTS.search(text) or MUTATIONS.search(text))
+
+
+def _list_texts(module: Module, call: ast.Call) -> Iterator[str]:
+    """Yield the texts that a call passes: constants, those in `text(...)`, and statements that have a name."""
+    for item in call.args[:2]:
+        value = module.value(item) if isinstance(item, ast.Name) and item.id.isupper() else item
+        inner = value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value
+        text = inner.value if isinstance(inner, ast.Constant) else None
+        if isinstance(text, str) and (item is inner or " " in text):
+            yield text
 
 
 def find_unsafe_client_calls(module: Module) -> Iterator[tuple[str, ast.AST, str, str]]:
