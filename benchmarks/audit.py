@@ -71,7 +71,8 @@ def judged(sample: str) -> dict[str, tuple[int, int]]:
 def real_table() -> list[str]:
     """The table of real packages: for each rule the true findings of the first sample, the fresh and the last one."""
     before, now, last, more = judged("test"), judged("fresh"), judged("wheels"), judged("more")
-    lines = ["| rule | at first | now | precision | 25 others | 27 more | by default |", "|---|---|---|---|---|---|---|"]
+    head = "| rule | at first | now | precision | 25 others | 27 more | by default |"
+    lines = [head, "|---|---|---|---|---|---|---|"]
     for rule in RULES:
         (old, all_old), (new, all_new) = before[rule], now[rule]
         precision = _percent(new / all_new if all_new else None)

@@ -5,7 +5,8 @@ import builtins
 from collections.abc import Iterator
 
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.scopes import SCOPES, list_imported_names, walk_inside
+from forbear_audit.reading.scopes import SCOPES, walk_inside
+from forbear_audit.reading.statements import list_imported_names
 
 
 def find_imported_name(module: Module, dotted: str, place: ast.AST) -> str | None:

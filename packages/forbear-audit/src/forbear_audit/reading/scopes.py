@@ -1,12 +1,13 @@
 """One file by itself: its tree, imports, definitions and loops, and the parent of every node."""
 
 import ast
-import copy
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 from typing import cast
+
+from forbear_audit.reading.statements import find_swallowing, list_imported_names, open_block
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -53,7 +54,7 @@ class Scopes:
         self.iterated: dict[tuple[ast.AST, str], tuple[ast.expr, int | None]] = {}
         """The expression from which a `for` takes the values of a name, and the place of the name in a tuple."""
         self._scopes: dict[ast.AST, ast.AST] = {tree: tree}
-        own = dict(_find_swallowing(tree))
+        own = dict(find_swallowing(tree))
         level: list[ast.AST] = [tree]
         for parent in level:  # it grows while it is read
             scope = parent if type(parent) in SCOPES else self._scopes[parent]
@@ -64,7 +65,7 @@ class Scopes:
                 if isinstance(value, list):
                     block = cast("list[object]", value)
                     if any(type(child) in (ast.With, ast.TryStar) for child in block):
-                        block[:] = [_open(c, own) if isinstance(c, (ast.With, ast.TryStar)) else c for c in block]
+                        block[:] = [open_block(c, own) if isinstance(c, (ast.With, ast.TryStar)) else c for c in block]
                     children = [child for child in block if isinstance(child, ast.AST)]
                     self.parents.update(dict.fromkeys(children, parent))
                     self._scopes.update(dict.fromkeys(children, scope))
@@ -193,37 +194,6 @@ class Scopes:
         return []
 
 
-def _find_swallowing(tree: ast.Module) -> Iterator[tuple[str, list[ast.ExceptHandler]]]:
-    """Yield the context managers of a module that swallow errors of their `with`, and how they handle them."""
-    for node in tree.body:
-        made = [ast.unparse(one) for one in node.decorator_list] if isinstance(node, ast.FunctionDef) else []
-        if isinstance(node, ast.FunctionDef) and any(name.endswith("contextmanager") for name in made):
-            for attempt in (one for one in node.body if isinstance(one, ast.Try)):
-                raised = [n for h in attempt.handlers for n in ast.walk(h) if isinstance(n, ast.Raise)]
-                if attempt.handlers and not raised and ast.unparse(attempt.body[-1]).startswith("yield"):
-                    yield node.name, attempt.handlers
-
-
-def _open(node: ast.With | ast.TryStar, own: dict[str, list[ast.ExceptHandler]]) -> ast.stmt:
-    """Return the `try` that does the same as `with suppress(...)` or `except*`, another `with` as it is."""
-    if isinstance(node, ast.TryStar):
-        return ast.copy_location(ast.Try(node.body, node.handlers, node.orelse, node.finalbody), node)
-    match node.items:
-        case [ast.withitem(context_expr=ast.Call(func=func, args=types) as call)] if ast.unparse(func) in (
-            "suppress",
-            "contextlib.suppress",
-        ):
-            caught = ast.copy_location(ast.Tuple(elts=types, ctx=ast.Load()), call)
-            handler = ast.ExceptHandler(type=caught, name=None, body=[ast.copy_location(ast.Pass(), call)])
-            opened = ast.Try(body=node.body, handlers=[ast.copy_location(handler, call)], orelse=[], finalbody=[])
-            return ast.copy_location(opened, node)
-        case [ast.withitem(context_expr=ast.Call(func=ast.Name(name)), optional_vars=None)] if name in own:
-            handlers = copy.deepcopy(own[name])
-            return ast.copy_location(ast.Try(body=node.body, handlers=handlers, orelse=[], finalbody=[]), node)
-        case _:
-            return node
-
-
 def keyword(call: ast.Call, *names: str) -> ast.expr | None:
     """Return the value of the first of these keyword arguments that a call has, None if it has none."""
     return next((item.value for name in names for item in call.keywords if item.arg == name), None)
@@ -242,17 +212,6 @@ def has_unknown(call: ast.Call) -> bool:
 def hides_arguments(call: ast.Call) -> bool:
     """Return whether a call passes arguments that cannot be read."""
     return has_unknown(call) or any(isinstance(item, ast.Starred) for item in call.args)
-
-
-def list_imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-    """Yield the names that an import binds, with the dotted name that each stands for."""
-    for alias in node.names:
-        if isinstance(node, ast.ImportFrom):
-            base = "." * node.level + (node.module or "")
-            yield alias.asname or alias.name, f"{base}.{alias.name}" if node.module else base + alias.name
-        else:
-            first = alias.name.partition(".")[0]
-            yield (alias.asname, alias.name) if alias.asname else (first, first)
 
 
 def call_like(place: ast.expr, function: ast.expr, *options: ast.keyword) -> ast.Call:
