@@ -122,7 +122,8 @@ def _read_default(module: Module, made: ast.Call, package: str, name: str) -> tu
     count = module.constant(given) if given is not None else ...
     if package in ("redis", "valkey"):  # since redis-py 6; its pools and URLs have no retry by default
         is_pooled = name == "from_url" or keyword(made, "connection_pool") is not None
-        is_off = is_pooled if given is None else not repeats_commands(module, made)
+        is_on = module.constant(keyword(made, "retry_on_timeout")) is True  # one more attempt
+        is_off = (is_pooled and not is_on) if given is None else not repeats_commands(module, made)
     elif package == "kubernetes":
         is_off = any(name.endswith(".retries") for name in module.keep(_list_switched_off))
     else:

@@ -194,6 +194,11 @@ def _is_off(module: Module, test: ast.expr) -> bool:
     match test:
         case ast.BoolOp(op=ast.Or(), values=[ast.UnaryOp(op=ast.Not(), operand=limit), ast.Compare()]):
             return module.constant(limit) in (None, 0)
+        case ast.BoolOp(
+            op=ast.Or(),
+            values=[ast.Compare(left=limit, ops=[ast.Is()], comparators=[ast.Constant(None)]), ast.Compare()],
+        ):
+            return _is_none_by_default(module, limit)
         case ast.Compare(comparators=[limit]):
             return module.constant(limit) == math.inf
         case _:
@@ -202,19 +207,28 @@ def _is_off(module: Module, test: ast.expr) -> bool:
 
 def _tests_only_success(module: Module, loop: ast.While, counting: set[str]) -> bool:
     """Return whether the test of a loop only reads what an attempt sets when it succeeds: flags, a status."""
+    stored = _targets(loop.body) - _targets(statements_of_handlers(loop.body)) - counting
+    tested = {leaf: _find_tested(leaf) for leaf in operands(loop.test)}
     names = plain_names_in(loop.test)
-    own = names_stored(loop.body) - names_stored(statements_of_handlers(loop.body)) - counting
-    is_plain = all(
-        isinstance(leaf, ast.Name) or _is_none(leaf) or truth(module, leaf, 200) is not None
-        for leaf in operands(loop.test)
-    )
-    return is_plain and bool(names) and names <= own
+    is_plain = all(name is not None or truth(module, leaf, 200) is not None for leaf, name in tested.items())
+    return is_plain and bool(names) and (names <= stored or {*tested.values()} <= stored)
 
 
-def _is_none(test: ast.expr) -> bool:
-    """Return whether a test says that there is no result yet: `result is None`, `done is False`."""
-    sides = test.comparators if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) else []
-    return bool(sides) and isinstance(sides[0], ast.Constant) and sides[0].value in (None, False)
+def _targets(body: list[ast.stmt]) -> set[str]:
+    """Return the names and attributes that code assigns."""
+    nodes = [node for node in walk_inside(body) if isinstance(node, (ast.Name, ast.Attribute))]
+    return {ast.unparse(node) for node in nodes if isinstance(node.ctx, ast.Store)}
+
+
+def _find_tested(test: ast.expr) -> str | None:
+    """Return what a test says to be no result yet: a flag, `result is None`, `done is False`, `self.conn.closed`."""
+    match test:
+        case ast.Name() | ast.Compare(left=ast.Name() | ast.Attribute(), comparators=[ast.Constant(None | False)]):
+            return ast.unparse(test if isinstance(test, ast.Name) else test.left)
+        case ast.Attribute(value=owner, attr="closed"):
+            return ast.unparse(owner)
+        case _:
+            return None
 
 
 def _count_compared_attempts(module: Module, loop: Loop, counting: set[str]) -> float | None:
@@ -243,14 +257,19 @@ def _is_never(module: Module, test: ast.expr) -> bool:
     for leaf in operands(test) if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else ():
         match leaf:
             case ast.Compare(left=limit, ops=[ast.IsNot()], comparators=[ast.Constant(None)]):
-                given = _find_default(module, limit)
-                is_none_by_default = isinstance(given, ast.Constant) and given.value is None
-                return module.constant(limit) is None or (is_none_by_default and module.value(limit) is limit)
+                return _is_none_by_default(module, limit)
             case ast.Attribute() | ast.Name():
                 return module.constant(leaf) in (None, 0)
             case _:
                 pass
     return False
+
+
+def _is_none_by_default(module: Module, limit: ast.expr) -> bool:
+    """Return whether a limit is None, or a parameter that is None unless the caller sets it."""
+    given = _find_default(module, limit)
+    is_default = isinstance(given, ast.Constant) and given.value is None
+    return module.constant(limit) is None or (is_default and module.value(limit) is limit)
 
 
 def _is_set_once(module: Module, loop: Loop, flag: ast.Name) -> bool:

@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forbear_audit.libraries import decorators, objects, queues
 from forbear_audit.loops.handwritten import read_loop
@@ -73,7 +73,11 @@ class Repeater:
             return self.policy
         self.used += 1
         with self.home.bound(self.maker, call, module):
-            return _read_source(self.home, self.source) or self.policy
+            policy = _read_source(self.home, self.source) or self.policy
+        if not policy.limits.unbounded or self.policy.limits.unbounded:
+            return policy
+        flaw = "UNBOUNDED", use, "with these options it has no limit of attempts and no deadline"
+        return replace(policy, flaws=(*policy.flaws, flaw))
 
 
 KnownLoop = tuple[RetryPolicy, RepeatedCode, Loop]

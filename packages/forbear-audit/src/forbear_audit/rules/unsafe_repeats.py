@@ -7,7 +7,7 @@ from forbear_audit.libraries import clients
 from forbear_audit.libraries.effects import effects
 from forbear_audit.libraries.errors import error_names, find_predicate, is_doubtful
 from forbear_audit.libraries.http import is_reading, says_purpose
-from forbear_audit.loops.loop_exits import find_repeated_statuses, survives
+from forbear_audit.loops.loop_exits import continues, find_repeated_statuses, survives
 from forbear_audit.loops.paths import goes_on, returned
 from forbear_audit.loops.statuses import DOUBTFUL, is_status, numbers, truth
 from forbear_audit.loops.waits import mentions_header
@@ -15,7 +15,7 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import DUPLICATES, INSERTS, MUTATIONS, RESET, RESPONSES_AND_ERRORS, WAITS
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import keyword, walk_inside
-from forbear_audit.reading.syntax import calls_in, find_all, plain_names_in
+from forbear_audit.reading.syntax import calls_in, find_all, names_in, plain_names_in
 from forbear_audit.rules.find import find_retries
 
 _BUSY, _MISSING = 429, 404
@@ -30,7 +30,7 @@ _MOST_READ = 30  # functions in which an error may be raised
 
 def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
     """Yield the calls that are repeated though they may have been executed, and are not safe to repeat."""
-    if use.policy.is_safe or _knows_duplicates(use):
+    if use.policy.is_safe or _knows_duplicates(module, use):
         return
     errors = _doubts(module, use)
     errors += tuple(name for error in errors for name in _find_causes(module, use.code.attempt, error, []))
@@ -38,7 +38,10 @@ def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.
     if not errors and not by_status:
         return
     inspected = use.policy.errors.inspected  # a code of a database tells if the transaction was undone
+    created = _names_created(use.code.region)
     for effect in effects(module, use.code.attempt, repeated=[*use.code.region, *use.code.around]):
+        if created and any(isinstance(n, ast.If) and names_in(n.test) & created for n in module.ancestors(effect.node)):
+            continue
         names = errors if effect.kind != "sql" else [name for name in errors if name not in inspected]
         if (by_status and effect.kind == "network") or any(is_doubtful(name, effect.kind) for name in names):
             rule = "UNSAFE" if effect.is_seen else "MAYBE-UNSAFE"
@@ -47,16 +50,29 @@ def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.
                 yield "OUTER-KEY", effect.key, f"the key of {effect.text} is another one in every attempt"
 
 
-def _knows_duplicates(use: RetryUse) -> bool:
+def _knows_duplicates(module: Module, use: RetryUse) -> bool:
     """Return whether code handles the answer "this was done before", an error or a status, as a success."""
-    for handler in find_all(use.code.region, ast.ExceptHandler):
-        tests = [(node.test, node.body) for node in handler.body if isinstance(node, ast.If)]
-        for test, body in ((handler.type, handler.body), *tests):
-            ends = any(isinstance(statement, (ast.Return, ast.Break)) for statement in body)
-            is_done = ends and not isinstance(body[-1], ast.Raise)
-            if test is not None and is_done and DUPLICATES.search(ast.unparse(test)):
-                return True
+    loop, region = use.code.loop, use.code.region
+    nodes: list[ast.ExceptHandler | ast.If] = [*find_all(region, ast.ExceptHandler), *find_all(region, ast.If)]
+    for node in nodes:
+        test = node.type if isinstance(node, ast.ExceptHandler) else node.test
+        leaves = any(isinstance(inner, (ast.Return, ast.Break)) for inner in node.body)
+        ends = loop is not None and isinstance(node, ast.ExceptHandler) and not continues(module, loop, node)
+        is_done = (leaves or ends) and not isinstance(node.body[-1], ast.Raise)
+        if is_done and test is not None and DUPLICATES.search(ast.unparse(test)):
+            return True
     return False
+
+
+def _names_created(region: list[ast.stmt]) -> set[str]:
+    """Return the names that say whether a row is new: the second ones of `row, created = get_or_create(...)`."""
+    return {
+        target.elts[1].id
+        for node in find_all(region, ast.Assign)
+        if isinstance(node.value, ast.Call) and "get_or_create" in ast.unparse(node.value.func)
+        for target in node.targets
+        if isinstance(target, ast.Tuple) and len(target.elts) == 2 and isinstance(target.elts[1], ast.Name)
+    }
 
 
 def _doubts(module: Module, use: RetryUse) -> tuple[str, ...]:
