@@ -2,10 +2,11 @@
 
 A label has the rules that a snippet breaks, of MEASURED; `~RULE` is one that may be reported or not. A line
 `# -- path` begins a file of a package. One half is open, and the rules are corrected by it; the other only measures.
-Those in FRESH were written by somebody who knew no rule. Two who saw no finding labelled the shops and the pipelines,
-the authors themselves the desks, fields, offices and councils, another reader the trades, and one who knew the rules in
-part the firms. All but the pipelines are open. So are the `styles` and `reach` in RECALL: who changed the
-rules wrote and labelled them, in the style of many companies, and for forms and clients that were missed.
+Those in FRESH were written by somebody who knew no rule. Two who saw no finding labelled the shops, the pipelines and
+the harbours, the authors themselves the desks, fields, offices and councils, another reader the trades, and one who
+knew the rules in part the firms. All but the pipelines and harbours are open. So are the `styles` and `reach` in
+RECALL: who changed the rules wrote and labelled them, in the style of many companies, and for forms and clients that
+were missed.
 """
 
 import random
@@ -83,7 +84,7 @@ def measure(chosen: list[Sample], folder: Path) -> dict[str, Score]:
 def agreement(rule: str, folder: Path = RECALL) -> float | None:
     """Return the agreement (Cohen's kappa) with somebody who labelled snippets without seeing their labels.
 
-    They are 60 of those in RECALL, all shops and all pipelines. What one of the two called unclear is left out.
+    They are 60 of those in RECALL, all shops, pipelines and harbours. What one of the two called unclear is left out.
     None if neither has the rule in a label.
     """
     known = {sample.name: sample for sample in samples(folder)}
