@@ -10,10 +10,11 @@ import pytest
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.transfer.files import make, moved, synced
 from forbear_transfer import Settings, Storage, Url, cp, download, rsync, upload
+from forbear_transfer.downloads.target import TargetPath
 from forbear_transfer.errors import TransferError
 from forbear_transfer.files import FileIdentity, OpenFolder, check_listed
 from forbear_transfer.objects import MODE, MTIME
-from forbear_transfer.workers.local import touch
+from forbear_transfer.workers.local import Folders, touch
 
 NOTHING = (0, 0, 0, 0)
 TOUCHED = (1, 0, 0, 0)
@@ -160,3 +161,34 @@ def test_there_must_be_a_file(source: Any, target: str) -> None:
     for function in functions:
         with pytest.raises(ValueError, match="`preserve_posix` is for files to and from the cloud, got"):
             function(source, target, preserve_posix=True)
+
+
+@pytest.mark.parametrize(
+    ("names", "may_have_parts"),
+    [((), False), (("a", "b"), False), (("a", ".a.0123456789ab.forbear"), True), (tuple(map(str, range(1001))), True)],
+    ids=["empty", "files", "a part", "many files"],
+)
+def test_a_folder_is_looked_at_once(tmp_path: Path, names: tuple[str, ...], may_have_parts: bool) -> None:
+    """It may have parts of downloads if it has one, or too many files to look at all of them."""
+    for name in names:
+        (tmp_path / name).touch()
+    folders = Folders()
+    assert folders.prepare(str(tmp_path / "f"), None) is may_have_parts
+    (tmp_path / ".f.0123456789ab.forbear").touch()
+    assert folders.prepare(str(tmp_path / "g"), None) is may_have_parts
+    assert folders.prepare(str(tmp_path / "new" / "f"), str(tmp_path)) is False
+
+
+@pytest.mark.parametrize("target", ["f", "link"])
+def test_a_part_of_a_larger_version_goes(here: Path, cloud: Cloud, target: str) -> None:
+    """A small object replaces what an interrupted download of a larger one has left, also where a link leads."""
+    (here / "below").mkdir()
+    (here / "link").symlink_to("below/f")
+    cloud.store.put("bkt", "f", b"small")
+    folder = here if target == "f" else here / "below"
+    with TargetPath.of(folder / "f") as path:
+        part = folder / path.resumable_part_name(cloud.url, "gs://bkt/f")
+    part.write_bytes(bytes(100))
+    assert cp("gs://bkt/f", target, settings=Settings(endpoint=cloud.url)).ok
+    assert (folder / "f").read_bytes() == b"small"
+    assert not part.exists()

@@ -157,7 +157,8 @@ class Download:
                 return await self._write_stream(stream, path.path)
 
     async def _write_file(self, target: TargetPath) -> tuple[Object, bool]:
-        resumes = target.has_file(target.resumable_part_name(*self._key))
+        may_resume = self._options.resumable or target.path != self._target  # a link may lead to another folder
+        resumes = may_resume and target.has_file(target.resumable_part_name(*self._key))
         if resumes and self._version is None:
             await self._look_up()
         fetch, response = await self._open()

@@ -34,7 +34,7 @@ _PERMISSIONS = 0o777  # other bits, such as set-user-ID, were meant for the cont
 
 @dataclass(slots=True, kw_only=True)
 class DownloadOptions:
-    """The options of `download`, whose docstring explains them; `state` is the folder for states."""
+    """The options of `download`; `state` is the folder for states. No part was left before if not `resumable`."""
 
     no_clobber: bool = False
     slices: int | None = None
@@ -43,6 +43,7 @@ class DownloadOptions:
     state: StrPath | None = None
     listed: FileIdentity | None = None
     preserve_posix: bool = False
+    resumable: bool = True
 
 
 @dataclass(slots=True)
@@ -104,8 +105,7 @@ class TargetPath(AbstractContextManager["TargetPath", None]):
     @property
     def absolute(self) -> str:
         """Return the absolute path of the target."""
-        folder = self.folder.path
-        return _find_start(folder, "" if os.path.isabs(folder) else os.getcwd()) + self.name
+        return _find_start(self.folder.path, "" if os.path.isabs(self.folder.path) else os.getcwd()) + self.name
 
     def part_name(self, token: str) -> str:
         """Return the hidden name of a part file of the target, ".NAME.TOKEN.forbear"; a long NAME is cut to 100 bytes.

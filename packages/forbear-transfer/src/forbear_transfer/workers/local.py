@@ -5,33 +5,37 @@ import os
 import sys
 import time
 from contextlib import suppress
+from itertools import islice
 
 from forbear_transfer.errors import TargetChanged, TransferError, unwritable, why_not
 from forbear_transfer.files import FileIdentity, OpenFolder, check_listed, folder_below, real_below
 
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
+_MOST_READ = 1000
+"""The names in a folder among which parts are looked for at once. Among more, each download looks for its own."""
 
 
 class Folders:
     """Makes the local folders of files, and remembers them, so that each is made and checked once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str | None], tuple[int, int]] = {}
+        self._known: dict[tuple[str, str | None], tuple[tuple[int, int], bool]] = {}
 
-    def prepare(self, path: str, root: str | None) -> None:
+    def prepare(self, path: str, root: str | None) -> bool:
         """Make the folder of the file `path`, and the missing ones above it; UnsafeName if a link leads out of `root`.
 
         If `root` is None, no link is checked. A folder that is remembered, and has not been replaced since, is skipped.
-        TransferError if it cannot be made.
+        TransferError if it cannot be made. Return whether the folder may have parts that earlier downloads left.
         """
         folder = os.path.dirname(path)
         known = self._known.get((folder, root))
-        if known is None or known != _identify(folder):  # a link may have replaced it
+        if known is None or known[0] != _identify(folder):  # a link may have replaced it
             if root is not None:
                 _make(root)
                 real_below(root, folder)
             _make(folder)
-            self._known[folder, root] = _identify(folder)
+            known = self._known[folder, root] = _identify(folder), _may_have_parts(folder)
+        return known[1]
 
 
 def remove(path: str, root: str | None, listed: FileIdentity | None = None) -> None:
@@ -105,6 +109,16 @@ def _make(folder: str) -> None:
         ) from error
     except OSError as error:
         raise unwritable(folder, error, verb="make the folder") from error
+
+
+def _may_have_parts(folder: str) -> bool:
+    """Return whether a folder has a part of a download, or more names than are looked at."""
+    try:
+        with os.scandir(folder or os.curdir) as entries:
+            names = [entry.name for entry in islice(entries, _MOST_READ + 1)]
+    except OSError:
+        return True
+    return len(names) > _MOST_READ or any(name.endswith(".forbear") for name in names)
 
 
 def _identify(folder: str) -> tuple[int, int]:

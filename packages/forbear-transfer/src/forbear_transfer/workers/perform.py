@@ -147,7 +147,7 @@ async def _copy_object(storage: Storage, item: Item, source: Url, folders: Folde
         made = await Download(storage, version, sys.stdout.buffer, chosen, keys).run()
         sys.stdout.buffer.flush()  # an error here is a failure of this item
         return made
-    folders.prepare(target, item.root)
+    chosen.resumable = folders.prepare(target, item.root)
     if isinstance(version, Url) and version.generation is None:
         version = await storage.stat(version, keys) or version  # for the modification time, which a listing has too
     return await Download(storage, version, target, chosen, keys).run()
