@@ -45,7 +45,7 @@ def test_a_failure_without_details_gets_its_time_from_the_run() -> None:
 
 def test_the_times_of_a_report_are_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the last failure and its report passes time, above all at the first failure of a process."""
-    monkeypatch.setattr(type(current.get()), "now", partial(next, count(100.0)))
+    monkeypatch.setattr(type(current.get()), "now", staticmethod(partial(next, count(100.0))))
     run = Run(retry(OSError), "work", current.get(), 0.0)
     run.schedule(failure(), 0.5)
     run.give_up(Stop(Reason.ATTEMPTS), failure())

@@ -3,6 +3,7 @@
 A handler that raises a TimeoutError is how programs limit the time of sync code. Libraries take it for their own.
 """
 
+import gc
 import signal
 import sys
 import threading
@@ -26,6 +27,9 @@ from forbear.testing import virtual_time
 from forbear_testkit.clients import aws
 from forbear_testkit.clients.wire import Answer, Wire, reply
 
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+"""An interrupted library may leave a socket open."""
+
 
 class TimeIsUp(Exception):
     """An error that no library knows."""
@@ -38,8 +42,13 @@ RAISED = (TimeoutError, OSError, ConnectionResetError, TimeIsUp)
 
 @pytest.fixture(params=RAISED, ids=lambda kind: kind.__name__)
 def alarm(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
-    """A function that interrupts the main thread; from another one, once it reads: clients pass over failed writes."""
+    """A function that interrupts the main thread; from another one, while it reads: clients pass over failed writes.
+
+    The alarm strikes again as long as the main thread reads. An error at the end of a read may fall into code that
+    hides it, and nothing else would end the next read.
+    """
     main = threading.main_thread().ident or 0
+    lock, is_over = threading.Lock(), threading.Event()
 
     def handle(*_: object) -> None:
         raise request.param("the time is up")
@@ -48,19 +57,31 @@ def alarm(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
         frame = sys._current_frames()[main]
         return (frame.f_globals.get("__name__"), frame.f_code.co_name) in READING
 
-    def interrupt() -> None:
-        while threading.get_ident() != main and not is_reading() and not is_over:
-            pass
+    def strike() -> None:
         with lock:
-            if not is_over:  # without the handler, the signal would end this process
+            if not is_over.is_set():  # without the handler, the signal would end this process
                 signal.pthread_kill(main, signal.SIGUSR1)
 
-    lock, is_over = threading.Lock(), list[bool]()
+    def ring() -> None:
+        while not is_over.wait(0.001):
+            if is_reading():
+                strike()
+                rounds = 100
+                while rounds and is_reading() and not is_over.wait(0.001):
+                    rounds -= 1
+
+    def interrupt() -> None:
+        if threading.get_ident() == main:
+            strike()
+        else:
+            threading.Thread(target=ring, daemon=True).start()
+
     before = signal.signal(signal.SIGUSR1, handle)
     yield interrupt
     with lock:
-        is_over.append(True)
+        is_over.set()
     signal.signal(signal.SIGUSR1, before)
+    gc.collect(1)
 
 
 def _httpx(url: str) -> object:
