@@ -195,7 +195,16 @@ def test_findings_are_printed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     code, output = run_here(tmp_path, monkeypatch, "--forbear-storm", suite=suite)
     assert code == pytest.ExitCode.TESTS_FAILED, output
     assert output.count("pytest 'test_suite.py::test_wrong' --forbear-fault 'GET /#1:lost'") == 1
-    assert "\nsilent: GET /#1 at test_suite.py:16; see `forbear storm` below\n" in output
+    assert "\nsilent: GET /#1 at test_suite.py:16; see the section `forbear storm` below\n" in output
+
+
+def test_mocked_transports_are_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session in which nothing could be lost says so, and is no proof."""
+    suite = "import httpx\n\ndef test_order():\n    transport = httpx.MockTransport(lambda _: httpx.Response(200))\n"
+    suite += "    assert httpx.Client(transport=transport).post('https://shop.example/orders').is_success\n"
+    code, output = run_here(tmp_path, monkeypatch, "--forbear-storm", suite=suite)
+    assert code == pytest.ExitCode.OK, output
+    assert "\n1 test, 0 runs with a fault, nothing found\nno test sent anything that could be lost" in output
 
 
 @pytest.mark.parametrize("option", ["json=a.json", "sarif=a.sarif", "sample=3", "seed=0", "plan=plan.json"])

@@ -40,6 +40,7 @@ from forbear_audit.storm.stack import add_roots
 from forbear_audit.storm.verdicts import ReachedPlaces, verdict_lines, verdicts_of
 
 _PROPERTY = "forbear_storm"
+_NOTHING_SENT = "no test sent anything that could be lost; what goes to a mock of a client's transport is not seen"
 _IGNORED = "forbear_ignore"
 
 
@@ -176,7 +177,9 @@ class StormPlugin:
         main.user_properties.append((_PROPERTY, json.dumps(result)))
         wrong = [one for one in listed if not one.is_note]
         if wrong and main.passed:  # else the test itself has failed, in the run with `--forbear-fault`
-            main.longrepr = "\n".join(f"{finding_title(one.as_dict())}; see `forbear storm` below" for one in wrong)
+            main.longrepr = "\n".join(
+                f"{finding_title(one.as_dict())}; see the section `forbear storm` below" for one in wrong
+            )
             main.outcome = "failed"
         return reports
 
@@ -240,6 +243,8 @@ class StormPlugin:
         if self._is_missed():
             sent = sorted({call for result in self._results for call in result.get("calls", ())})
             terminalreporter.line(text_of_missed_fault(str(self._only), sent), red=True)
+        elif self._results and not runs:
+            terminalreporter.line(_NOTHING_SENT, yellow=True)
         for finding in listed:
             terminalreporter.line("")
             terminalreporter.line(finding_lines(finding))
