@@ -55,6 +55,27 @@ def test_a_lost_response(client: str, method: str) -> None:
         assert url_of(sent) == ("" if client == "http.client" else f"{wire.url}/orders/7")
 
 
+TIMED: dict[str, Callable[[str], object]] = {
+    "httpx": lambda url: httpx.post(url, timeout=0.1),
+    "requests": lambda url: requests.post(url, timeout=0.1),
+    "urllib3": lambda url: urllib3.PoolManager().request("POST", url, timeout=0.1, retries=False),
+    "urllib": lambda url: urllib.request.urlopen(url, b"", timeout=0.1),
+}
+
+
+@pytest.mark.parametrize("client", TIMED)
+def test_a_response_that_takes_too_long(client: str) -> None:
+    """The error below that of the client shows no second request."""
+    with Wire(Answer(end="stall")) as wire:
+        with pytest.raises(Exception, match=r".*") as caught:
+            TIMED[client](f"{wire.url}/orders")
+        evidence = read(caught.value)
+        assert evidence is not None
+        assert [(sent.method, url_of(sent), bool(sent.unsent)) for sent in evidence.requests] == [
+            ("POST", f"{wire.url}/orders", False)
+        ]
+
+
 @ALL
 def test_a_refused_connection(client: str) -> None:
     """The request is proven not to be sent."""

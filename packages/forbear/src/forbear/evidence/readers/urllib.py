@@ -25,7 +25,7 @@ def read_request(look: Look, trace: "TracebackType") -> None:
 
 def read_connection(look: Look, trace: "TracebackType") -> None:
     """Read what http.client sends; of a response that is awaited only the method is known."""
-    if look.current is not None and look.above is not None and _is_of_pool(look.above.tb_frame):
+    if look.above is not None and _is_of_pool(look, look.above.tb_frame):
         return
     names = look.names(trace)
     here = names["self"]
@@ -44,10 +44,15 @@ def read_connection(look: Look, trace: "TracebackType") -> None:
     look.add(id(trace.tb_frame), sent)  # a connection may have sent another one before
 
 
-def _is_of_pool(frame: "FrameType") -> bool:
-    """Return whether a frame is that of a connection of urllib3 which a pool calls; the pool's request is known."""
+def _is_of_pool(look: Look, frame: "FrameType") -> bool:
+    """Return whether a frame is that of a connection of urllib3 which a pool calls, whose request is known.
+
+    A timeout is raised anew: the traceback of the first error begins below the pool's function, which was read.
+    """
     caller = frame.f_back
     if caller is None or caller.f_code.co_name != "_make_request":
+        return False
+    if look.current is None and caller.f_back not in look.links:
         return False
     return caller.f_globals.get("__name__") in POOLS and frame.f_globals.get("__name__") in CONNECTIONS
 
