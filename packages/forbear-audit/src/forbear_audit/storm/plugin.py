@@ -40,7 +40,7 @@ from forbear_audit.storm.stack import add_roots
 from forbear_audit.storm.verdicts import ReachedPlaces, verdict_lines, verdicts_of
 
 _PROPERTY = "forbear_storm"
-_NOTHING_SENT = "no test sent anything that could be lost; what goes to a mock of a client's transport is not seen"
+_NOTHING_SENT = "the tests sent nothing that a storm sees; a mock in the place of a transport sends nothing"
 _IGNORED = "forbear_ignore"
 
 
