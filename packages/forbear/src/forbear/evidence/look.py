@@ -27,6 +27,7 @@ class Look:
       the middle.
     - `operations` has what SDKs called: the address of the server, the name, and the parameters that decide.
     - `above` is the entry of the traceback before the one that is read, that of its caller; None without one.
+    - `error` is the error whose traceback is read.
     - `entries` has the entries that were read: an error that is raised with the traceback of another one goes on
       with its entries.
     - `serves` is True within the frames that send the current request: what they send over HTTP is that request.
@@ -35,6 +36,7 @@ class Look:
 
     above: "TracebackType | None" = None
     current: int | None = None
+    error: BaseException | None = None
     service: str | None = None
     serves = False
 

@@ -78,6 +78,7 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
             _read_attributes(each, kept, look)
         trace = traceback_of(each)
         if trace not in look.entries:
+            look.error = each
             _read_frames(trace, look)
     look.close()
     return Evidence(tuple(look.sent.values()), errors) if look.sent else None

@@ -16,6 +16,7 @@ import redis.asyncio
 import requests
 import sqlalchemy
 import valkey
+import valkey.asyncio
 from botocore.exceptions import BotoCoreError
 from sqlalchemy import event
 
@@ -28,6 +29,8 @@ from forbear.judges.functions import row_of
 from forbear.testing import virtual_time
 from forbear.testing.proxy import Proxy
 from forbear.testing.valkey import valkey_server
+from forbear_testkit.clients.redis.proxy import HANG, once
+from forbear_testkit.clients.redis.proxy import proxy as hanging_proxy
 from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.evidence.forms import FORMS, run_async
 
@@ -64,9 +67,8 @@ class Loser:
 
 def client(library: Any, port: int) -> Any:
     """Return a client that sends nothing by itself, and does not retry."""
-    name = "valkey" if library is valkey else "redis"
-    retry: Any = import_module(f"{name}.retry")
-    backoff: Any = import_module(f"{name}.backoff")
+    retry: Any = import_module(f"{library.__name__}.retry")
+    backoff: Any = import_module("redis.backoff")
     kind = getattr(library, "Redis", None) or library.Valkey
     options = {"protocol": 2, "retry": retry.Retry(backoff.NoBackoff(), 0), "lib_name": None, "lib_version": None}
     with warnings.catch_warnings():
@@ -132,6 +134,70 @@ def test_the_users_word_for_a_command(server: str, safe: str, amount: int) -> No
     """`safe="INCRBY"`, the name in the note, lets the command be repeated; INCR covers what `incr` sends."""
     with Proxy(server, Loser(b"INCR")) as proxy, client(redis, proxy.port) as connection, virtual_time():
         assert POLICY.with_changes(safe=safe).call(connection.incr, f"{safe} {amount}", amount) == 2 * amount
+
+
+def add_one(connection: Any, meanwhile: Callable[[], object]) -> None:
+    """Increment `watched` under WATCH, and a second key by itself."""
+    with connection.pipeline() as pipe:
+        pipe.watch("watched")
+        value = int(pipe.get("watched") or 0)
+        meanwhile()
+        pipe.multi()
+        pipe.set("watched", value + 1).execute()
+
+
+async def add_one_async(connection: Any, meanwhile: Callable[[], object]) -> None:
+    """Do the same with asyncio."""
+    async with connection, connection.pipeline() as pipe:
+        await pipe.watch("watched")
+        value = int(await pipe.get("watched") or 0)
+        meanwhile()
+        pipe.multi()
+        await pipe.set("watched", value + 1).execute()
+
+
+WATCHERS: dict[str, Callable[[int, Callable[[], object]], object]] = {
+    "redis": lambda port, meanwhile: POLICY.call(add_one, client(redis, port), meanwhile),
+    "valkey": lambda port, meanwhile: POLICY.call(add_one, client(valkey, port), meanwhile),
+    "redis.asyncio": lambda port, meanwhile: run_async(
+        "decorated", POLICY, lambda: add_one_async(client(redis.asyncio, port), meanwhile)
+    ),
+    "valkey.asyncio": lambda port, meanwhile: run_async(
+        "decorated", POLICY, lambda: add_one_async(client(valkey.asyncio, port), meanwhile)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WATCHERS)
+def test_a_transaction_under_watch(server: str, name: str) -> None:
+    """If the response to EXEC is lost, the next attempt would read what this one wrote: 1 is added once."""
+    with redis.Redis(unix_socket_path=server) as plain, Proxy(server, Loser(b"EXEC")) as proxy, virtual_time():
+        plain.delete("watched")
+        with pytest.raises((redis.WatchError, valkey.WatchError)) as caught:
+            WATCHERS[name](proxy.port, int)
+        assert "depends on a version" in text_of(caught.value)
+        assert plain.get("watched") == b"1"
+
+
+@pytest.mark.parametrize("name", WATCHERS)
+def test_a_conflict_under_watch(server: str, name: str) -> None:
+    """A conflict executes nothing, and the next attempt reads the new value: both writers have added 1."""
+    others = [lambda: plain.incr("watched")]
+    with redis.Redis(unix_socket_path=server) as plain, Proxy(server, lambda *_: False) as proxy, virtual_time():
+        plain.delete("watched")
+        WATCHERS[name](proxy.port, lambda: others and others.pop()())
+        assert plain.get("watched") == b"2"
+
+
+def test_a_transaction_under_watch_that_was_cut_off(server: str) -> None:
+    """The client has forgotten the watch by then, but the function names it."""
+    policy = POLICY.with_changes(attempt_timeout=0.2)
+    with redis.Redis(unix_socket_path=server) as plain, hanging_proxy(server, once(EXEC=HANG)) as seen:
+        plain.delete("watched")
+        with pytest.raises(forbear.AttemptTimeout) as caught:
+            run_async("decorated", policy, lambda: add_one_async(client(redis.asyncio, seen.port), int))
+        assert "depends on a version" in text_of(caught.value)
+        assert seen.asked.count("EXEC") == 1
 
 
 def test_a_command_of_a_hook(server: str) -> None:

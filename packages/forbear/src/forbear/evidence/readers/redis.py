@@ -2,7 +2,7 @@
 
 from forbear.core.check import is_list
 from forbear.evidence.look import Look, client_of, find_below
-from forbear.evidence.sent import Sent, dict_of, get_own
+from forbear.evidence.sent import Sent, dict_of, get_own, package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 _CLIENTS = ("redis", "valkey")
 _MOST_COMMANDS = 1000
+_CONFLICT = "Watched variable changed."
+"""The text of the WatchError after an EXEC that answered nil; all others tell of a lost connection."""
 
 
 def read_command(look: Look, trace: "TracebackType") -> None:
@@ -39,6 +41,22 @@ def read_queued(look: Look, trace: "TracebackType") -> None:
     if not listed:
         listed, transaction = _find_handed_on(look, trace)
     _add(look, trace, _commands(listed), transaction=transaction)
+    if transaction:
+        _read_watch(look, look.sent[id(trace.tb_frame)])
+
+
+def _read_watch(look: Look, sent: Sent) -> None:
+    """Note if keys were watched: the client raises a WatchError if the response was lost, or the caller says `watch`.
+
+    A conflict executes nothing.
+    """
+    error = look.error
+    if package(error) in _CLIENTS and type(error).__name__ == "WatchError":
+        sent.watched = True
+        if error.args[:1] == (_CONFLICT,):
+            sent.unsent = True
+    elif look.above is not None:
+        sent.watched = "watch" in look.above.tb_frame.f_code.co_names
 
 
 def _find_handed_on(look: Look, trace: "TracebackType") -> "tuple[Any, bool]":
