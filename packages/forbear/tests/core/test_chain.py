@@ -101,6 +101,14 @@ def test_every_error_is_walked_but_those_of_the_caller() -> None:
     assert len([*list_errors(error, handled, 3)]) == 3
 
 
+@pytest.mark.parametrize("name", ["reason", "orig", "last_exception", "inner_exception"])
+def test_an_error_that_a_library_keeps_is_walked(name: str) -> None:
+    """urllib3, SQLAlchemy, kubernetes and azure-core keep it without naming it as a cause."""
+    kept, error = OSError("lost"), RuntimeError("failed")
+    setattr(error, name, kept)
+    assert [*list_errors(error, None, 50)] == [error, kept]
+
+
 @pytest.mark.parametrize("error", [OSError(), OSError("x"), OSError(2, "x")])
 def test_an_error_that_holds_none_is_walked_alone(error: Exception) -> None:
     """Most errors hold no other."""

@@ -192,3 +192,30 @@ def test_writes_of_google_that_notify_and_reads_that_act(method: str, target: st
     assert judgement.repeatable is repeatable
     assert (judgement.unknown is None) is repeatable
     assert RFC9110.classify(Request(method, "api.example.com", target, {})).repeatable
+
+
+AZURE = {"x-ms-version": "2026-02-06"}
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "repeatable", "maybe_done"),
+    [
+        ("", {}, True, (412,)),
+        ("?comp=block&blockid=MQ==", {}, True, (412,)),
+        ("?comp=appendblock", {}, False, ()),
+        ("?comp=appendblock", {"x-ms-blob-condition-appendpos": "0"}, True, (412,)),
+        ("?comp=appendblock&comp=block", {}, False, ()),
+        ("?comp=snapshot", {}, False, ()),
+        ("?restype=share&comp=snapshot", {}, False, ()),
+        ("?comp=lease", {"x-ms-lease-action": "acquire"}, True, (409, 412)),
+        ("?comp=properties", {"x-ms-sequence-number-action": "Increment"}, False, ()),
+        ("?comp=properties", {"x-ms-sequence-number-action": "max"}, True, (412,)),
+        ("", {"x-ms-rename-source": "/c/old"}, True, (404, 412)),
+    ],
+)
+def test_puts_of_azure_storage(
+    query: str, headers: dict[str, str], repeatable: bool, maybe_done: tuple[int, ...]
+) -> None:
+    """A PUT that appends, counts or makes a snapshot is sent once; a conflict may come from an earlier attempt."""
+    judgement = RFC9110.classify(Request("PUT", "a.blob.core.windows.net", f"/c/b{query}", AZURE | headers))
+    assert (judgement.repeatable, judgement.maybe_done if repeatable else ()) == (repeatable, maybe_done)

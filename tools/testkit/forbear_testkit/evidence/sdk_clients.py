@@ -83,6 +83,11 @@ def _llm(library: Any, path: str, work: Callable[[Any], object]) -> Callable[[st
     return call
 
 
+def _stream(client: Any) -> object:
+    with client.messages.stream(max_tokens=9, **_ASK) as stream:
+        return list(stream)
+
+
 def _stripe(work: Callable[[str], object]) -> Callable[[str], object]:
     def call(url: str) -> object:
         module: Any = import_module("stripe")
@@ -153,6 +158,10 @@ def _azure(work: Callable[[Any], object]) -> Callable[[str], object]:
     return call
 
 
+def _append(service: Any) -> object:
+    return service.get_blob_client("c", "b").append_block(b"x")
+
+
 def _storage(work: Callable[[Any], object]) -> Callable[[str], object]:
     def call(url: str) -> object:
         options = {"api_endpoint": url}
@@ -220,6 +229,9 @@ ALL: dict[str, Operation] = {
         "anthropic",
         _llm(anthropic, "", lambda c: c.messages.create(max_tokens=9, **_ASK)),
         "POST", "/v1/messages", repeated=True,
+    ),
+    "anthropic stream": Operation(
+        "anthropic", _llm(anthropic, "", _stream), "POST", "/v1/messages", repeated=True, answer=b""
     ),
     "stripe read": Operation(
         "stripe", _stripe(lambda _: stripe.Customer.retrieve("c")), "GET", "/v1/customers/c", repeated=True
@@ -319,6 +331,12 @@ ALL: dict[str, Operation] = {
         "azure.storage",
         _azure(lambda c: c.get_blob_client("c", "b").set_blob_metadata({})),
         "PUT", "/a/c/b", repeated=True,
+    ),
+    "azure append": Operation("azure.storage", _azure(_append), "PUT", "/a/c/b", repeated=False),
+    "azure delete blobs": Operation(
+        "azure.storage",
+        _azure(lambda c: list(c.get_container_client("c").delete_blobs("a", "b"))),
+        "POST", "/a/c", repeated=False,
     ),
     "storage read": Operation(
         "google.cloud.storage",

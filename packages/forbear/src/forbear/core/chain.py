@@ -15,7 +15,7 @@ context_of = BaseException.__dict__["__context__"].__get__
 traceback_of = BaseException.__dict__["__traceback__"].__get__
 members_of: "Callable[[BaseException], tuple[BaseException, ...]]" = BaseExceptionGroup.__dict__["exceptions"].__get__
 
-_IN_ORDER = ("reason", "orig", "last_exception")
+_IN_ORDER = ("reason", "orig", "last_exception", "inner_exception")
 """Attributes in which libraries keep the error that they wrap."""
 _WRAPPED = frozenset(_IN_ORDER)
 

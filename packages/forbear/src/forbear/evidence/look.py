@@ -25,7 +25,8 @@ class Look:
     - `current` is the key of the request within whose frames the traceback is now, None outside of any.
     - `links` maps frames to the key of the request that they serve: the traceback of a wrapped error begins in
       the middle.
-    - `operations` has what SDKs called: the address of the server, the name, and the parameters that decide.
+    - `operations` has what SDKs of language models called: the address of the server, the name, and the parameters that
+      decide; without a name, path and body of the request decide.
     - `above` is the entry of the traceback before the one that is read, that of its caller; None without one.
     - `error` is the error whose traceback is read.
     - `entries` has the entries that were read: an error that is raised with the traceback of another one goes on
@@ -140,7 +141,10 @@ class Look:
             ((base, name, parameters),) = self.operations
             for sent in self.sent.values():
                 if sent.method == "POST" and sent.resource and sent.resource.startswith(base):
-                    sent.operation = name, parameters
+                    if name:
+                        sent.operation = name, parameters
+                    else:
+                        sent.service = "llm"
         if _KEEPS_LOCALS:
             for names in self._opened.values():
                 names.clear()

@@ -217,7 +217,9 @@ def headers_of(headers: object) -> "dict[str, str]":
 
 
 _LAST_TWO = itemgetter(slice(-2, None))
-_MAPPINGS = frozenset({"httpx", "httpx2", "niquests", "requests", "urllib3", "multidict", "botocore", "email", "http"})
+_MAPPINGS = frozenset({
+    "azure", "botocore", "email", "http", "httpx", "httpx2", "multidict", "niquests", "requests", "urllib3",
+})  # fmt: skip
 
 
 def body_of(body: object) -> bytes | None:

@@ -75,6 +75,7 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     "urllib:request": {("do_open",): ("urllib.request",)},
     "urllib:connection": {("request", "getresponse"): ("http.client",)},
     "urllib:body": {("read", "readinto", "read1", "peek", "readline"): ("http.client",)},
+    "urllib:procedure": {("single_request",): ("xmlrpc.client",)},
     "aiohttp:request": {("_request",): ("aiohttp.client",)},
     "aiohttp:body": {("read", "json", "text"): ("aiohttp.client_reqrep",)},
     "aiohttp:stream": {("read", "readany", "readchunk", "readline", "readexactly"): ("aiohttp.streams",)},
@@ -111,6 +112,7 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     "sdk:operation": {
         ("create", "parse", "generate", "edit", "create_variation", "count_tokens"): _SDK_MODULES,
     },
+    "sdk:posted": {("post",): ("openai._base_client", "anthropic._base_client")},
     "sdk:exchange": {
         ("perform_request", "_perform_request"): (
             "elasticsearch._sync.client._base",
@@ -118,7 +120,11 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
             *(f"elastic_transport._node._http_{each}" for each in ("urllib3", "requests", "aiohttp", "httpx")),
             *(f"opensearchpy.connection.http_{each}" for each in ("urllib3", "requests", "async")),
             "opensearchpy._async.http_aiohttp",
+            *("elastic_transport._transport", "elastic_transport._async_transport"),
+            *("opensearchpy.transport", "opensearchpy._async.transport"),
         ),
+        ("_parse_create", "_parse_update", "_parse_fetch"): ("twilio.base.version",),
+        ("finish",): ("google.cloud.storage.batch",),
         ("api_call",): ("slack_sdk.web.base_client", "slack_sdk.web.async_base_client"),
         ("call_api", "call"): ("kubernetes.client.api_client",),
         ("request",): ("kubernetes.client.rest",),
@@ -126,6 +132,7 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     },
     "sdk:discovery": {("execute",): ("googleapiclient.http",)},
     "sdk:rpc": {("__call__", "with_call"): ("grpc._channel",), ("_with_call",): ("grpc._interceptor",)},
+    "sdk:rpc_over_rest": {("__call__",): ("google.api_core.gapic_v1.method",)},
     "sdk:rpc_wrapped": {("__await__",): ("google.api_core.grpc_helpers_async",)},
     "sdk:rpc_stream": {("__next__", "result", "_next"): ("grpc._channel",)},
     "sdk:rpc_awaited": {("__await__", "_fetch_stream_responses", "read"): ("grpc.aio._call",)},

@@ -268,6 +268,9 @@ def _judge_by_sdk(operation: str, parameters: "dict[str, Any]") -> Judgement:
     return classify(operation, parameters)
 
 
+_VERSIONS = ("match", "etag", "generation", "versionid", "appendpos")
+
+
 def read_condition(facts: Facts, judgement: Judgement, value: object, arguments: Arguments) -> None:
     """Set what makes a repeatable request safe, by the words of the condition that it meets."""
     met = (judgement.met or "").lower()
@@ -279,7 +282,7 @@ def read_condition(facts: Facts, judgement: Judgement, value: object, arguments:
         facts.condition = "key"
     elif "none-match" in met or value in ("0", 0):
         facts.condition = "absent"
-    elif "match" in met or "etag" in met or "generation" in met or "versionid" in met:
+    elif any(word in met for word in _VERSIONS):
         facts.condition = "version"
     elif "nothing" not in met and "reschedule" not in met:
         facts.condition = "absent"  # a create under an id that the caller chose

@@ -3,8 +3,8 @@
 Reads, PUT and DELETE may be repeated (§9.2.2). PATCH may be repeated only under a precondition that cannot hold twice.
 Other methods are never repeated: they may change something other than the target whose version the precondition names.
 APIs of Google have exceptions: a write that notifies people, and a GET that acts, are never repeated, and the rules for
-RPCs judge a PUT or DELETE that stands for one. If a header
-overrides the method, the more dangerous of the two methods counts, because not every server obeys it.
+RPCs judge a PUT or DELETE that stands for one. Azure Storage has PUTs that append, count or make a snapshot. If a
+header overrides the method, the more dangerous of the two methods counts, because not every server obeys it.
 """
 
 import re
@@ -68,7 +68,9 @@ class Rfc9110(Record):
         if verb in READS:
             return _READ
         if verb in IDEMPOTENT:
-            return _PUT if verb == "PUT" else DELETE
+            if verb == "DELETE":
+                return DELETE
+            return _judge_azure(request) if _AZURE in request.headers else _PUT
         # A PATCH changes its target; a POST may create something elsewhere, and leave the target's version as it is.
         if verb == "PATCH":
             if preconditions.has_strong_tag(request.headers):
@@ -81,6 +83,32 @@ class Rfc9110(Record):
         self, judgement: Judgement, status: int, headers: Mapping[str, str], body: ReadBody = None
     ) -> Verdict | None:
         return http_status.verdict(status)
+
+
+_AZURE = "x-ms-version"
+"""The header of each request to Azure Storage; learn.microsoft.com/rest/api/storageservices has a page for each."""
+_AT = "x-ms-blob-condition-appendpos:"
+_APPENDS_AT = _IF_MATCH.replace(conditions=(_AT,), met=_AT)
+_APPENDS = _NEVER.replace(safety=Safety.CONDITIONAL, conditions=(_AT,))
+_COUNTS = _NEVER.replace(unknown="it would count twice")
+_SNAPSHOT = _NEVER.replace(unknown="it would make a second snapshot")
+_LEASES = _PUT.replace(maybe_done=(409, 412))
+_RENAMES = _PUT.replace(maybe_done=(404, 412))
+
+
+def _judge_azure(request: Request) -> Judgement:
+    """Return the judgement on a PUT to Azure Storage: some add to what is there."""
+    parts = preconditions.values(preconditions.split(request.target)[1], "comp")
+    headers = request.headers
+    if "appendblock" in parts:
+        return _APPENDS_AT if _AT[:-1] in headers else _APPENDS
+    if "snapshot" in parts:
+        return _SNAPSHOT
+    if "lease" in parts:
+        return _LEASES
+    if headers.get("x-ms-sequence-number-action", "").lower() == "increment":
+        return _COUNTS
+    return _RENAMES if "x-ms-rename-source" in headers else _PUT
 
 
 _NOTIFIES = ("sendUpdates", "sendNotifications", "sendNotificationEmail")

@@ -16,11 +16,17 @@ from forbear_testkit.evidence.forms import FORMS, WRAPS
 from forbear_testkit.evidence.sdk_clients import OPERATIONS
 
 POLICY = forbear.retry(on=Exception, attempts=3, timeout=None)
-FAULTS = ("lost", "half", "reset", "503", "refused")
+FAULTS = ("lost", "half", "reset", "503", "refused", "garbled")
 HEADERS = ("X-Elastic-Product: Elasticsearch",)
 _OLD_URLLIB3 = int(version("urllib3").partition(".")[0]) < 2
-SILENT = {"boto3 get", "boto3 add", *(("twilio send", "secret add") if _OLD_URLLIB3 else ())}
-"""Operations that take a body that was cut off for a whole one: of botocore, and over requests with an old urllib3."""
+_AWS = {f"{client} {name}" for client in ("boto3", "aiobotocore") for name in ("get", "add")}
+_STREAM = {"anthropic stream"}
+SILENT = {
+    "half": {"boto3 get", "boto3 add", *_STREAM, *(("twilio send", "secret add") if _OLD_URLLIB3 else ())},
+    "garbled": {*_AWS, *_STREAM},
+}
+"""Operations that take a body that was cut off, or is no JSON, for a good one: of botocore, and over requests with an
+old urllib3. A stream passes over what is no event, and may have begun before it was cut off."""
 
 
 class Case(NamedTuple):
@@ -33,7 +39,7 @@ class Case(NamedTuple):
 
 
 PRODUCT = zip(itertools.product(OPERATIONS, FAULTS, FORMS), itertools.cycle(WRAPS))
-ALL = [Case(*names, wrap) for names, wrap in PRODUCT if names[1] != "half" or names[0] not in SILENT]
+ALL = [Case(*names, wrap) for names, wrap in PRODUCT if names[0] not in SILENT.get(names[1], ())]
 """One case for each operation, fault and form, with the wraps in turn."""
 SAMPLE = [case for case in ALL[:: len(FORMS) - 1] if case.operation.startswith("stripe")]
 """Cases of one SDK with every fault, with the forms in turn."""
@@ -54,6 +60,7 @@ def answers_to(case: Case) -> tuple[Answer, ...]:
         "half": reply(200, body[:1], *headers, length=100, end="close"),
         "reset": Answer(end="reset"),
         "503": reply(503, b"{}", *headers),
+        "garbled": reply(200, b"{<", *headers),
     }
     return (faults[case.fault], good) if case.fault in faults else (good,)
 

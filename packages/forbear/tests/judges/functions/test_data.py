@@ -182,10 +182,9 @@ def test_a_transaction_under_watch(server: str, name: str) -> None:
 @pytest.mark.parametrize("name", WATCHERS)
 def test_a_conflict_under_watch(server: str, name: str) -> None:
     """A conflict executes nothing, and the next attempt reads the new value: both writers have added 1."""
-    others = [lambda: plain.incr("watched")]
-    with redis.Redis(unix_socket_path=server) as plain, Proxy(server, lambda *_: False) as proxy, virtual_time():
+    with redis.Redis(unix_socket_path=server) as plain, Proxy(server, Loser(b"nothing")) as proxy, virtual_time():
         plain.delete("watched")
-        WATCHERS[name](proxy.port, lambda: others and others.pop()())
+        WATCHERS[name](proxy.port, lambda: plain.get("watched") or plain.incr("watched"))
         assert plain.get("watched") == b"2"
 
 

@@ -1,8 +1,9 @@
-"""smtplib and sqlite3 in decorated functions: how often a message is accepted, and a row inserted."""
+"""smtplib, sqlite3 and xmlrpc in decorated functions: how often a message is accepted, and a row inserted."""
 
 import smtplib
 import socket
 import sqlite3
+import xmlrpc.client
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import forbear
 from forbear.testing import virtual_time
 from forbear_testkit.clients.listen import listening
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 POLICY = forbear.retry(on=Exception, attempts=3, timeout=None)
 ANSWERS = {b"EHLO": b"250 here", b"MAIL": b"250 ok", b"RCPT": b"250 ok", b"DATA": b"354 go", b"QUIT": b"221 bye"}
@@ -200,3 +202,49 @@ def test_sqlite(locked: sqlite3.Connection, work: Work, options: dict[str, Any],
             assert why in str(caught.value.__notes__)
     assert len(calls) == (2 if why is None else 1)
     assert locked.execute("select count(*) from t").fetchone() == (1 if why is None else 0,)
+
+
+FAULT = xmlrpc.client.dumps(xmlrpc.client.Fault(1, "no")).encode()
+
+
+@pytest.mark.parametrize(
+    ("answer", "requests"),
+    [
+        (reply(500), 1),
+        (reply(200, b"<"), 1),
+        (reply(200, FAULT), 1),
+        (reply(200, b"<", length=100, end="close"), 1),
+        (Answer(end="close"), 2),  # xmlrpc itself sends the second one
+    ],
+    ids=["500", "no XML", "fault", "half", "lost"],
+)
+def test_a_call_over_xmlrpc(answer: Answer, requests: int) -> None:
+    """A procedure that may have run is not called again, whatever is wrong with the response."""
+    calls = list[int]()
+    with Wire(answer, *[answer] * (requests - 1), reply(200)) as wire, virtual_time():
+
+        def add() -> object:
+            calls.append(1)
+            with xmlrpc.client.ServerProxy(f"{wire.url}/rpc") as server:
+                return server.add(1)
+
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - of xmlrpc, of expat or of the system
+            POLICY.call(add)
+    assert (len(calls), len(wire.seen)) == (1, requests)
+    assert f'safe="POST {wire.url}/rpc"' in caught.value.__notes__[0]
+
+
+def test_xmlrpc_without_a_server() -> None:
+    """A refused connection proves that nothing was sent."""
+    calls = list[int]()
+    with Wire() as wire:
+        pass
+
+    def add() -> object:
+        calls.append(1)
+        with xmlrpc.client.ServerProxy(f"{wire.url}/rpc") as server:
+            return server.add(1)
+
+    with virtual_time(), pytest.raises(ConnectionRefusedError):
+        POLICY.call(add)
+    assert len(calls) == 3

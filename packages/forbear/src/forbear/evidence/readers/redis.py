@@ -51,7 +51,7 @@ def _read_watch(look: Look, sent: Sent) -> None:
     A conflict executes nothing.
     """
     error = look.error
-    if package(error) in _CLIENTS and type(error).__name__ == "WatchError":
+    if error is not None and package(error) in _CLIENTS and type(error).__name__ == "WatchError":
         sent.watched = True
         if error.args[:1] == (_CONFLICT,):
             sent.unsent = True

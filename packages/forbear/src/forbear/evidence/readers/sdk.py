@@ -30,6 +30,12 @@ def read_operation(look: Look, trace: "TracebackType") -> None:
     look.operations.append((str(base), ".".join([sdk, *parts, frame.f_code.co_name]), parameters))
 
 
+def read_posted(look: Look, trace: "TracebackType") -> None:
+    """Note that the SDK posts to a language model, and nothing above says which operation: a stream, or a raw call."""
+    if not look.operations:
+        look.operations.append((str(get_own(look.names(trace)["self"], "_base_url")), "", {}))
+
+
 _SERVICES = {
     "elastic_transport": "elasticsearch", "elasticsearch": "elasticsearch", "opensearchpy": "elasticsearch",
     "kubernetes": "kubernetes", "slack_sdk": "slack",
@@ -37,16 +43,26 @@ _SERVICES = {
 """The services whose clients name them, so that their reads by POST count."""
 
 
+_ANSWERS = ("meta", "resp", "response", "r", "response_data")
+"""The variables that may have the response."""
+
+
 def read_exchange(look: Look, trace: "TracebackType") -> None:
-    """Note the service, and read the request if it was answered by an error status, which its client below is not."""
+    """Note the service, and read the request if it was answered: by an error status, or by what cannot be read."""
     client = client_of(trace.tb_frame)
     look.service = _SERVICES.get(client)
     names = look.names(trace)
-    answer = next((names[name] for name in ("meta", "response", "r", "response_data") if name in names), None)
-    status = names.get("rcode") or get_own(answer, "status") or get_own(answer, "status_code")
+    answer: Any = next((names[name] for name in _ANSWERS if name in names), None)
+    if type(answer).__name__ == "NodeApiResponse":
+        answer = answer[0]  # its data, beside the body
+    status = names.get("rcode", names.get("status")) or get_own(answer, "status") or get_own(answer, "status_code")
     if type(status) is not int:
         return  # there is no response yet: what is below shows the request
     method, url = names.get("method"), names.get("full_url") or names.get("url") or names.get("target")
+    if client == "google":
+        method = "POST"  # a batch
+    elif client == "twilio":
+        url = f"{get_own(get_own(names['self'], 'domain'), 'base_url')}{names['uri']}"
     headers: Any = names.get("headers")
     if "request" in names:  # a tuple, in new versions of kubernetes
         method, url = names["request"][:2]
@@ -55,7 +71,9 @@ def read_exchange(look: Look, trace: "TracebackType") -> None:
         url = f"{get_own(names['self'], 'api_base') or bases.get(names.get('base_address'))}{url}"
         options: Any = names.get("options") or {}
         headers = headers or {"Idempotency-Key": str(options.get("idempotency_key", "new"))}
-    elif client == "elasticsearch":
+    elif client == "opensearchpy" and type(url) is str and url.startswith("/"):
+        url = f"{get_own(names.get('connection'), 'host')}{url}"
+    elif client in ("elasticsearch", "elastic_transport"):
         node = get_own(answer, "node")
         scheme, host, port, prefix = (get_own(node, name) for name in ("scheme", "host", "port", "path_prefix"))
         url = f"{scheme}://{host}:{port}{prefix or ''}{url}"
@@ -68,8 +86,9 @@ def read_response(look: Look, error: BaseException, response: object) -> None:
     client = type(response).__module__.partition(".")[0]
     method = get_own(request, "method") or get_own(response, "http_verb")
     status = get_own(response, "_status_code") or get_own(response, "status_code")
+    url, headers = get_own(request, "url") or get_own(response, "api_url"), get_own(request, "headers")
     look.service = _SERVICES.get(client)
-    _add_answered(look, id(response), client, method, get_own(request, "url") or get_own(response, "api_url"), status)
+    _add_answered(look, id(response), client, method, url, status, headers)
     look.service = None
 
 
@@ -162,6 +181,19 @@ def read_rpc(look: Look, trace: "TracebackType") -> None:
     names = look.names(trace)
     method = get_own(names["self"], "_method")
     _add_rpc(look, id(trace.tb_frame), method, names.get("request"))
+
+
+def read_rpc_over_rest(look: Look, trace: "TracebackType") -> None:
+    """Read the call of a generated client whose response, over REST, is no JSON; what fails below is read there."""
+    call: TracebackType | None = trace
+    while call is not None and not str(call.tb_frame.f_globals.get("__name__")).endswith(".transports.rest"):
+        call = call.tb_next
+    if call is not None and find_below(call, ("Parse",), "google.protobuf.json_format"):
+        names = look.names(call)
+        form: Any = names.get("transcoded_request")
+        status = get_own(names.get("response"), "status_code")
+        url = f"{get_own(names['self'], '_host')}{form['uri']}"
+        _add_answered(look, id(trace.tb_frame), "google", form["method"], url, status)
 
 
 def read_rpc_wrapped(look: Look, trace: "TracebackType") -> None:

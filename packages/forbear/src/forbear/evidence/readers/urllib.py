@@ -1,4 +1,4 @@
-"""urllib.request and http.client: the request is a variable, and each redirect opens a request of its own."""
+"""urllib.request, http.client and xmlrpc: the request is a variable, and each redirect opens a request of its own."""
 
 from forbear.evidence.look import Look, find_below
 from forbear.evidence.opening import CONNECTIONS, POOLS
@@ -66,6 +66,18 @@ def read_body(look: Look, trace: "TracebackType") -> None:
     subject = request_of(method, url)
     unread = None if subject is not None else "http.client does not keep its URL"
     look.add(id(response), Sent("http.client", "http", str(method or ""), subject, unread=unread, unsent=False))
+
+
+def read_procedure(look: Look, trace: "TracebackType") -> None:
+    """Read a call over XML-RPC, a POST whose response may be an error, or broken; xmlrpc sends it twice by itself."""
+    names = look.names(trace)
+    host, path, transport = names.get("host"), names.get("handler"), names["self"]
+    scheme = "https" if any(kind.__name__ == "SafeTransport" for kind in type(transport).__mro__) else "http"
+    subject = request_of("POST", f"{scheme}://{host}{path}", {}, body_of(names.get("request_body")))
+    unsent = look.names_above.get("i") == 0 and bool(find_below(trace, ("connect",), "http.client"))
+    unread = "its URL is no text" if subject is None else None
+    status = get_own(names.get("resp"), "status")
+    look.add(id(trace.tb_frame), Sent("xmlrpc", "http", "POST", subject, unread=unread, unsent=unsent, status=status))
 
 
 def _add(look: Look, request: object, method: object, *, hop: bool = False) -> None:
