@@ -168,10 +168,10 @@ def test_objects() -> None:
     here = object()
     order: Any = Order()
     order.connection = here
-    assert Arguments(None, (here,), {}).hold_object(id(here))
-    assert Arguments(order.work, (), {}).hold_object(id(here))
-    assert Arguments(test_objects, (), {}).hold_object(id(CONNECTION))
-    assert not Arguments(None, (), {}).hold_object(id(here))
+    assert Arguments(None, (here,), {}).reach_object({id(here)}, ())
+    assert Arguments(order.work, (), {}).reach_object({id(here)}, ())
+    assert Arguments(test_objects, (), {}).reach_object({id(CONNECTION)}, ())
+    assert not Arguments(None, (), {}).reach_object({id(here)}, ())
 
 
 def test_objects_in_cells() -> None:
@@ -183,4 +183,4 @@ def test_objects_in_cells() -> None:
         connection = connection or object()
         return connection
 
-    assert Arguments(reconnects, (), {}).hold_object(id(connection))
+    assert Arguments(reconnects, (), {}).reach_object({id(connection)}, ())

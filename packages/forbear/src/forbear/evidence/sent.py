@@ -92,16 +92,18 @@ class Statement:
     - `text` is the statement, "" if it is not known; "COMMIT" for the end of a transaction.
     - `autocommit` is True if each statement commits by itself, None if it is not known.
     - `connection` is the id of the connection and of what leads to it: cursor, session.
-    - `still_open` is True if the transaction was not ended by the error, so that a repeat would go on with it.
+    - `still_open` is True if a transaction is open although the function has failed: it began outside, or a repeat
+      would go on with it.
+    - `unchanged` is True if the connection has not changed a row since it was opened.
     """
 
-    __slots__ = ("autocommit", "connection", "still_open", "text")
+    __slots__ = ("autocommit", "connection", "still_open", "text", "unchanged")
 
     def __init__(self, text: str, *, autocommit: bool | None, connection: "tuple[int, ...]" = ()) -> None:
         self.text = text
         self.autocommit = autocommit
         self.connection = connection
-        self.still_open = False
+        self.still_open = self.unchanged = False
 
 
 class AwsCall:

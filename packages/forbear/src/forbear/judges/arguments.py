@@ -2,15 +2,17 @@
 
 import re
 import sys
-from itertools import chain, islice
+from itertools import islice
 from types import CodeType, FunctionType, MappingProxyType, MethodType
 
+from forbear.core.chain import traceback_of
 from forbear.core.check import is_mapping, lasting_text
+from forbear.evidence.reach import MOST_OBJECTS, find_roots, list_cells, reach
 from forbear.run.open_runs import keys_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from forbear.run.judge_slot import RunContext
@@ -58,7 +60,7 @@ class Arguments:
             else:
                 break
         if type(function) is FunctionType:
-            self._function_itself, self._globals, self._cells = function, function.__globals__, _cells(function)
+            self._function_itself, self._globals, self._cells = function, function.__globals__, list_cells(function)
             values += _list_fixed(function, self._cells)
         return values
 
@@ -81,10 +83,22 @@ class Arguments:
         known = " ".join(_plain_text(each) for each in _deep(values, _list_stored(self._function_itself)))
         return any(each not in known for each in drawn)
 
-    def hold_object(self, identity: int) -> bool:
-        """Return whether the object with this id is an argument or in a cell, held by one, or a global variable."""
-        held = chain(_deep(self._values), _deep(self._cells.values()), tuple(self._globals.values()))
-        return identity in map(id, held)
+    def reach_object(self, identities: "Collection[int]", errors: "Sequence[BaseException]") -> bool:
+        """Return whether one of the objects with these ids is reached from outside of the attempt.
+
+        That is from the arguments, the cells, the globals that the code of the function or of the errors names, and
+        from context variables. If there is too much to look at, nobody can tell, and it counts as reached.
+        """
+        if not identities:
+            return False
+        held = [*self._values, *self._cells.values()]
+        roots, names = find_roots(*map(traceback_of, errors))
+        if self._function_itself is not None:
+            names.update(self._function_itself.__code__.co_names)
+        roots += (*held, *(self._globals[name] for name in names if name in self._globals))
+        found = list(reach(roots, names))
+        known = {*map(id, found), *map(id, tuple(self._globals.values()))}
+        return len(found) == MOST_OBJECTS or not known.isdisjoint(identities)
 
 
 def _deep(values: "Iterable[Any]", stored: frozenset[str] = frozenset()) -> "Iterator[Any]":
@@ -114,20 +128,6 @@ def _attributes(value: object) -> "dict[str, Any]":
 
 def _plain_text(value: object) -> str:
     return value if type(value) is str else lasting_text(value) or ""
-
-
-def _cells(function: "Any") -> "dict[str, Any]":
-    """Return the values of the cells that are filled, by their names."""
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    return {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
-
-
-def _is_filled(cell: "Any") -> bool:
-    try:
-        cell.cell_contents  # noqa: B018 - an empty cell raises
-    except ValueError:
-        return False
-    return True
 
 
 def _list_fixed(function: "Any", cells: "dict[str, Any]") -> "list[Any]":

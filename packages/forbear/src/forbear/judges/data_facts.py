@@ -10,7 +10,7 @@ from forbear.evidence.sent import AwsCall, NamedCall, Sent, Statement, package
 from forbear.grpc.call import GrpcCall, field
 from forbear.grpc.codes import REFUSED
 from forbear.judges.arguments import Arguments
-from forbear.judges.databases import database_verdict
+from forbear.judges.databases import database_verdict, is_busy, is_let_through, keeps_connection
 from forbear.judges.facts import UNKNOWN_SPAN, VOUCH_FOR_ALL, Facts, is_free, read_condition
 from forbear.text.redact import redact
 
@@ -241,22 +241,37 @@ def check_name(name: str) -> None:
 def sql_facts(sent: Sent, errors: "Sequence[BaseException]", arguments: Arguments) -> Facts:
     """Return the facts about a statement.
 
-    A transaction that the error ended is rolled back; only one that began in the attempt is begun again by a repeat.
+    A repeat makes up for a transaction that was rolled back only if the function began it. What proves that is what
+    the function leaves behind when it has failed, after all its `with` and `finally`:
+
+    - a transaction that is still open began outside, or the repeat would go on with it;
+    - one that was ended is the function's own, unless its session or connection is reached from outside.
+
+    After most errors of MySQL and SQLite the transaction goes on. So if the function caught such an error, it may have
+    committed what came before.
     """
     statement: Statement = sent.subject
     facts = Facts(sent, f"the statement {sent.method or 'of a transaction'}", _WHOLE_TRANSACTION)
-    outside = any(arguments.hold_object(identity) for identity in statement.connection)
     state = _database_verdict(errors)
-    facts.safe = _is_read(statement.text)
-    proven = (state is not None and state.kind is Kind.NOT_EXECUTED) or _is_busy(errors)
+    ended = state is not None and state.kind is Kind.NOT_EXECUTED
+    proven = ended or is_busy(errors)
+    goes_on = any(map(keeps_connection, errors))
     single = statement.autocommit is not False
-    facts.still_open = statement.still_open and not facts.safe
-    if proven and single and sent.method != "COMMIT":
+    facts.safe = _is_read(statement.text)
+    is_commit = sent.method == "COMMIT"
+    if statement.unchanged:
+        facts.rolled_back = True
+    elif is_commit and not proven:
+        facts.commits = True
+    elif statement.still_open and (goes_on or not facts.safe):
+        facts.still_open = True
+    elif proven and single and not is_commit:
         facts.commits_alone = True
-    elif proven or not (single or sent.method == "COMMIT"):
-        facts.rolled_back = None if facts.still_open else not outside
-    else:
+    elif (single and not proven) or (goes_on and not ended and not is_let_through(errors)):
         facts.commits = not facts.safe
+    else:
+        facts.rolled_back = not arguments.reach_object(statement.connection, errors)
+        facts.safe = facts.safe and (facts.rolled_back or not ended)
     return facts
 
 
@@ -268,8 +283,9 @@ def find_facts_by_name(sent: Sent, errors: "Sequence[BaseException]", arguments:
     state = _database_verdict(errors)
     session: int | None = call.parameters.get("session")
     if state is not None and state.kind is Kind.NOT_EXECUTED:  # by pymongo's labels, which are about one command
+        facts.still_open = call.parameters.get("open") is True
         if session is not None:
-            facts.rolled_back = not arguments.hold_object(session)
+            facts.rolled_back = not facts.still_open and not arguments.reach_object((session,), errors)
         elif not call.parameters.get("several"):
             facts.rolled_back = True
     return facts
@@ -284,12 +300,6 @@ def _database_verdict(errors: "Sequence[BaseException]") -> Verdict | None:
 
     verdicts = (database_verdict(each, names_of(each), errors) for each in errors)
     return next((verdict for verdict in verdicts if verdict), None)
-
-
-def _is_busy(errors: "Sequence[BaseException]") -> bool:
-    """Return whether SQLite was locked: then it has not executed the statement."""
-    codes = (attributes_of(each).get("sqlite_errorcode") for each in errors)
-    return any(type(code) is int and code & 0xFF in (5, 6) for code in codes)
 
 
 BY_PROTOCOL = {

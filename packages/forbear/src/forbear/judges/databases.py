@@ -5,9 +5,9 @@ class: 40001 was rolled back, 40003 is unknown, and 40002 would fail again.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from forbear.core.chain import arguments_of, context_of, read
+from forbear.core.chain import arguments_of, attributes_of, context_of, read
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 
 CROWDED = Verdict(Kind.NOT_EXECUTED, throttled=True)
@@ -49,6 +49,9 @@ MYSQL_NUMBERS = {
     4031: TRANSIENT,  # the server closed an idle connection
 }
 """The verdicts by MySQL's error number. All others are permanent."""
+
+_LOST = (0, 1053, 1927, 2006, 2013, 2055, 4031)
+"""The numbers of MySQL after which there is no connection."""
 
 _SQLITE_BUSY = (5, 6)  # SQLITE_BUSY and SQLITE_LOCKED; the transaction stays open, and may still be committed
 
@@ -97,6 +100,30 @@ def database_verdict(error: BaseException, names: frozenset[str], chain: Iterabl
     return _judge_without_state(error, names)
 
 
+def keeps_connection(error: BaseException) -> bool:
+    """Return whether a connection of MySQL or SQLite goes on after an error, and so may commit what came before.
+
+    That of PostgreSQL does not. After a deadlock of MySQL it goes on, too, but without what came before.
+    """
+    packages = {str(kind.__module__).partition(".")[0] for kind in type(error).__mro__}
+    if not packages.isdisjoint(_MYSQL):
+        return _mysql_number(error) not in _LOST
+    return "sqlite3" in packages
+
+
+def is_let_through(errors: "Sequence[BaseException]") -> bool:
+    """Return whether a function let the error of such a driver pass, bare or as SQLAlchemy wraps it."""
+    outermost = errors[0]
+    wrapped = attributes_of(outermost).get("orig")
+    return keeps_connection(outermost) or any(each is wrapped for each in errors)
+
+
+def is_busy(errors: "Sequence[BaseException]") -> bool:
+    """Return whether SQLite was locked: then it has not executed the statement."""
+    codes = (attributes_of(each).get("sqlite_errorcode") for each in errors)
+    return any(type(code) is int and code & 0xFF in _SQLITE_BUSY for code in codes)
+
+
 def sqlstate_of(error: BaseException) -> str | None:
     """Return the SQLSTATE of an error, None without one: its attribute `sqlstate` or `pgcode`."""
     for name in ("sqlstate", "pgcode"):
@@ -125,8 +152,7 @@ def _mysql(error: BaseException) -> Verdict:
 
     PyMySQL's number 0 says that it had closed the connection before; what it was handling then counts as unproven.
     """
-    arguments = arguments_of(error)
-    number = _number(read(error, "errno")) or _number(arguments[0] if arguments else None)
+    number = _mysql_number(error)
     if number == 0 and any(kind.__name__ == "InterfaceError" for kind in type(error).__mro__):
         lost = context_of(error)
         if lost is None or lost is error:
@@ -134,6 +160,11 @@ def _mysql(error: BaseException) -> Verdict:
         verdict = MYSQL_NUMBERS.get(_number(next(iter(arguments_of(lost)), None)), PERMANENT)
         return verdict.replace(kind=Kind.TRANSIENT) if verdict.kind is Kind.NOT_EXECUTED else verdict
     return MYSQL_NUMBERS.get(number, PERMANENT)
+
+
+def _mysql_number(error: BaseException) -> int:
+    arguments = arguments_of(error)
+    return _number(read(error, "errno")) or _number(arguments[0] if arguments else None)
 
 
 def _mongodb(error: BaseException, names: frozenset[str]) -> Verdict:

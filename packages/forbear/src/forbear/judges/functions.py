@@ -68,14 +68,14 @@ ROWS: tuple[Ruling, ...] = (
         False,
         attrgetter("still_open"),
         "{what} belongs to a transaction that is still open, and a repeat would go on with it",
-        "roll back in the function, as `with connection:` does",
+        "decorate the function that begins it, and roll back there, as `with connection:` does",
     ),
     Ruling(
         "their_transaction",
         False,
         _check(lambda f: f.rolled_back is False and not f.safe),
-        "{what} belongs to a transaction that began before the function",
-        "decorate the function that begins the transaction",
+        "{what} belongs to a transaction that may have begun before the function",
+        "decorate the function that begins the transaction, or open the session or connection in it",
     ),
     Ruling("unread", False, _check(lambda f: f.unread is not None), "{what} could not be read"),
     Ruling(
@@ -83,7 +83,7 @@ ROWS: tuple[Ruling, ...] = (
         False,
         attrgetter("commits_alone"),
         "{what} was rolled back, but statements before it may have been committed by themselves",
-        "begin a transaction in the function",
+        "begin a transaction in the function, with a connection that does not commit by itself",
     ),
     Ruling("commits", False, attrgetter("commits"), "{what} may have been committed"),
     Ruling(

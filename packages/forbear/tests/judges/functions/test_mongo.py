@@ -4,10 +4,13 @@ import asyncio
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 import bson
 import pymongo
+import pymongo.client_session
 import pytest
 from pymongo.errors import AutoReconnect, OperationFailure, ServerSelectionTimeoutError
 from pymongo.server_api import ServerApi
@@ -20,6 +23,7 @@ POLICY = forbear.retry(on=Exception, attempts=3, timeout=None)
 HELLO: dict[str, Any] = {
     "ok": 1.0, "isWritablePrimary": True, "minWireVersion": 0, "maxWireVersion": 21, "maxBsonObjectSize": 2**24,
     "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000, "readOnly": False,
+    "logicalSessionTimeoutMinutes": 30,
 }  # fmt: skip
 DONE: dict[str, Any] = {
     "ok": 1.0,
@@ -142,6 +146,37 @@ def test_a_command_that_was_rolled_back(*, several: bool) -> None:
         else:
             POLICY.call(work, port)
     assert server.executed == ["insert"] * (1 if several else 2)
+
+
+CURRENT: ContextVar[Any] = ContextVar("current")
+
+
+BINDS = hasattr(pymongo.client_session.ClientSession, "bind")
+
+
+@pytest.mark.parametrize("where", ["inside", "outside", *(["bound"] if BINDS else [])])
+def test_a_transaction_that_was_rolled_back(where: str) -> None:
+    """L8: a transaction is begun again only by the function that began it, wherever the session is kept."""
+    server = Mongo({"ok": 0.0, "code": 112, "errmsg": "conflict", "errorLabels": ["TransientTransactionError"]})
+
+    def work(client: Any) -> None:
+        if where != "inside":
+            _ = client.d.c.insert_one({"a": 1}, session=CURRENT.get() and CURRENT.get()["session"])
+        else:
+            with client.start_session() as session, session.start_transaction():
+                client.d.c.insert_one({"a": 1}, session=session)
+
+    with listening(server.talk) as port, virtual_time(), connect(port) as client:
+        if where == "inside":
+            POLICY.call(work, client)
+        else:
+            with client.start_session() as session:
+                CURRENT.set({"session": session} if where == "outside" else None)
+                session.start_transaction()
+                with session.bind() if where == "bound" else nullcontext(), pytest.raises(OperationFailure) as caught:
+                    POLICY.call(work, client)
+            assert "still open" in str(caught.value.__notes__)
+    assert server.executed.count("insert") == (2 if where == "inside" else 1)
 
 
 def test_no_server() -> None:

@@ -172,7 +172,7 @@ def add_to_store(db: sqlite3.Connection) -> None:
     [
         (insert_in_transaction, {}, True, None),
         (insert_through_cursor, {}, True, None),
-        (insert_in_transaction, {}, False, "began before the function"),
+        (insert_in_transaction, {}, False, "begun before the function"),
         (commit_late, {}, True, "still open"),
         (commit_late, {}, False, "still open"),
         (commit_late, {"isolation_level": None}, True, "committed by themselves"),  # L8
@@ -189,6 +189,7 @@ def test_sqlite(locked: sqlite3.Connection, work: Work, options: dict[str, Any],
 
     def connect() -> sqlite3.Connection:
         db: sqlite3.Connection = sqlite3.connect(path, timeout=0, **options)
+        db.executescript("create temp table changed (n integer); insert into changed values (1)")
         ends.callback(db.close)
         return db
 

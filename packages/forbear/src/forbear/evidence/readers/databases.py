@@ -3,19 +3,30 @@
 sqlite3 has no frames, but its connection says what was rolled back.
 """
 
-from forbear.core.chain import traceback_of
+import re
+from contextvars import copy_context
+
+from forbear.core.chain import read, traceback_of
 from forbear.core.check import is_list, is_mapping
 from forbear.evidence.look import Look, client_of, find_below
+from forbear.evidence.reach import find_roots, reach
 from forbear.evidence.sent import NamedCall, Sent, Statement, dict_of, get_own
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
     from typing import Any
 
 _LONGEST = 10_000
 _CONNECTIONS = frozenset({"Connection", "Session", "AsyncConnection", "AsyncSession"})
 """The classes of SQLAlchemy that have a transaction."""
+
+_IN_TRANSACTION, _AUTOCOMMIT = 1, 2
+"""Bits of the status that a server of MySQL sends with each answer."""
+
+_PG_OPEN = (1, 2, 3)
+"""The states of libpq in which a transaction is open: a command is running, none is, or the transaction has failed."""
 
 _READS = (
     "find_one", "count_documents", "estimated_document_count", "distinct", "list_indexes", "index_information",
@@ -25,49 +36,103 @@ _READS = (
 _SEVERAL = ("insert_many", "bulk_write", "create_indexes")
 """Methods that may send several commands, so that what the last one met says nothing of the others."""
 
+_MONGO_OPEN = (2, 3)
+"""The states of a transaction of pymongo that has begun and has not ended."""
+
 _SELECTIONS = ("select_server", "_select_servers_loop")  # before 4.8 a session selected its server by itself
 
 _ABSOLUTE = frozenset({"$set", "$unset", "$setOnInsert", "$max", "$min"})
 """Operators of updates that leave the same document if they are applied twice."""
 
 
+_WITH = re.compile(r"\s*WITH\b.*\b(INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE | re.DOTALL)
+
+
 def read_failed(look: Look, error: BaseException, statement: object) -> None:
     """Read the statement that SQLAlchemy keeps; None stands for a COMMIT, or for no statement at all."""
     if type(statement) is str and any(kind.__module__ == "sqlalchemy.exc" for kind in type(error).__mro__):
-        autocommit, connections, trace = None, set[int](), error.__traceback__
-        while trace is not None:
-            if str(trace.tb_frame.f_globals.get("__name__")).startswith("sqlalchemy."):
-                here = look.names(trace).get("self")
-                if type(here).__name__ in _CONNECTIONS:
-                    connections.add(id(here))
-                    autocommit = _autocommit_of_alchemy(here) if autocommit is None else autocommit
-            trace = trace.tb_next
-        _add(look, id(error), "sqlalchemy", statement, autocommit, tuple(connections))
+        _add_alchemy(look, id(error), statement, error.__traceback__)
+
+
+def _add_alchemy(look: Look, key: int, text: str, trace: "TracebackType | None") -> None:
+    """Add a statement of SQLAlchemy, by the sessions, connections and cursors among the variables of its frames."""
+    connections: dict[int, object] = {}
+    cursor: object = None
+    while trace is not None:
+        if str(trace.tb_frame.f_globals.get("__name__")).startswith("sqlalchemy."):
+            names = look.names(trace)
+            here = names.get("self")
+            if type(here).__name__ in _CONNECTIONS:
+                connections[id(here)] = here
+            cursor = names.get("cursor", cursor)
+        trace = trace.tb_next
+    modes = (_autocommit_of_alchemy(each) for each in connections.values())
+    autocommit = next((mode for mode in modes if mode is not None), None)
+    if not autocommit and _kind_of(cursor) == "Cursor" and _commits_alone(_ask(cursor, "connection"), text):
+        autocommit = not any(map(_has_begin_hook, connections.values()))
+    is_open = any(get_own(each, "_transaction") is not None for each in connections.values())
+    _add(look, key, "sqlalchemy", text, autocommit, tuple(connections), is_open and autocommit is not True)
 
 
 def read_commit(look: Look, trace: "TracebackType") -> None:
     """Read the end of a transaction."""
     client = client_of(trace.tb_frame)
+    if client == "sqlalchemy":
+        whole = trace if look.error is None else traceback_of(look.error)
+        _add_alchemy(look, id(trace.tb_frame), "COMMIT", whole)
+        return
     here = look.names(trace).get("self")
-    _add(look, id(trace.tb_frame), client, "COMMIT", False, (id(here),))
+    _add(look, id(trace.tb_frame), client, "COMMIT", False, (id(here),), _is_open(here))
 
 
 def read_statement(look: Look, trace: "TracebackType") -> None:
     """Read the statement of a driver's cursor, or of the connection's shortcut."""
-    client = client_of(trace.tb_frame)
+    if look.is_within("sqlalchemy", "psycopg", "pymysql"):
+        return
     names = look.names(trace)
     here = names["self"]
-    connection = get_own(here, "_conn") or get_own(here, "connection") or here
-    autocommit = get_own(connection, "_autocommit")
-    if autocommit is None:
-        autocommit = get_own(connection, "autocommit_mode")
+    connection = get_own(here, "_conn") or get_own(here, "connection") or _find_below(look, trace) or here
     text = names.get("query")
     if type(text) is bytes:
         text = text.decode("utf-8", "replace")
-    if not look.is_within("sqlalchemy", "psycopg", "pymysql"):
-        _add(
-            look, id(trace.tb_frame), client, text if type(text) is str else "", autocommit, (id(here), id(connection))
-        )
+    _add(
+        look,
+        id(trace.tb_frame),
+        client_of(trace.tb_frame),
+        text if type(text) is str else "",
+        _autocommit_of(connection),
+        (id(here), id(connection)),
+        _is_open(connection),
+    )
+
+
+def _find_below(look: Look, trace: "TracebackType | None") -> object:
+    """Return the connection of PyMySQL that the frames below have; a closed cursor has none."""
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__") == "pymysql.connections":
+            return look.names(trace).get("self")
+        trace = trace.tb_next
+    return None
+
+
+def _autocommit_of(connection: object) -> bool | None:
+    """Return whether a connection of psycopg or PyMySQL commits each statement; the server's own word is first."""
+    status = get_own(connection, "server_status")
+    if type(status) is int:
+        return status & _AUTOCOMMIT != 0
+    known: bool | None = get_own(connection, "_autocommit")
+    return get_own(connection, "autocommit_mode") if known is None else known
+
+
+def _is_open(connection: object) -> bool:
+    """Return whether a transaction of psycopg or PyMySQL is open, by what the server said last; a closed one is not."""
+    status = get_own(connection, "server_status")
+    if type(status) is int:
+        return status & _IN_TRANSACTION != 0 and get_own(connection, "_sock") is not None
+    handle = get_own(connection, "pgconn")
+    if not type(handle).__module__.startswith("psycopg"):
+        return False
+    return read(handle, "transaction_status") in _PG_OPEN  # libpq's own note, without a look at the server
 
 
 def _autocommit_of_alchemy(connection: object) -> bool | None:
@@ -80,10 +145,25 @@ def _autocommit_of_alchemy(connection: object) -> bool | None:
     return level is not None and str(level).upper() == "AUTOCOMMIT"
 
 
-def _add(look: Look, key: int, client: str, text: str, autocommit: bool | None, connection: "tuple[int, ...]") -> None:
+def _has_begin_hook(connection: object) -> bool:
+    """Return whether somebody listens to the begin of transactions, as SQLAlchemy's recipe for SQLite sends BEGIN."""
+    hooks = get_own(get_own(get_own(connection, "engine"), "dispatch"), "begin")
+    return bool(get_own(hooks, "listeners") or get_own(hooks, "parent_listeners"))
+
+
+def _add(
+    look: Look,
+    key: int,
+    client: str,
+    text: str,
+    autocommit: bool | None,
+    connection: "tuple[int, ...]",
+    still_open: bool,
+) -> None:
     words = text.split(None, 1) if len(text) <= _LONGEST else []
     unread = None if words else "its statement is not known"
     subject = Statement(text[:_LONGEST], autocommit=autocommit, connection=connection)
+    subject.still_open = still_open
     look.add(key, Sent(client, "sql", words[0].upper() if words else "", subject, unread=unread))
 
 
@@ -96,14 +176,21 @@ def read_method(look: Look, trace: "TracebackType") -> None:
         function = trace.tb_frame.f_code.co_name
         unsent = True if function not in _SEVERAL and find_below(trace, _SELECTIONS) else None
         names = look.names(trace)
-        session = names.get("session")
+        session = names.get("session") or _find_bound()
         parameters = {
             "safe": _is_safe(function, names),
             "session": None if session is None else id(session),
+            "open": get_own(get_own(session, "_transaction"), "state") in _MONGO_OPEN,
             "several": function in _SEVERAL,
         }
         name = f"pymongo.{function}"
         look.add(id(trace.tb_frame), Sent("pymongo", "named", name, NamedCall(name, parameters), unsent=unsent))
+
+
+def _find_bound() -> object:
+    """Return the session of pymongo that `bind` has made the one of all calls, None without one."""
+    kinds = ("ClientSession", "AsyncClientSession")
+    return next((each for each in copy_context().values() if type(each).__name__ in kinds), None)
 
 
 def read_cursor(look: Look, trace: "TracebackType") -> None:
@@ -142,9 +229,9 @@ def _is_safe(function: str, names: "dict[str, Any]") -> bool:
 
 
 def read_code(look: Look, error: BaseException, code: object) -> None:
-    """Read an error of SQLite by the state of the connection, a variable of the function that called SQLite.
+    """Read an error of SQLite by the state of the connection that the function which called SQLite can reach.
 
-    Without such a variable, or if it was closed, nothing is known. SQLAlchemy, if it is between, knows more.
+    Without such a connection, or if it was closed, nothing is known. SQLAlchemy, if it is between, knows more.
     """
     is_own = any(kind.__module__ == "sqlite3" for kind in type(error).__mro__)
     if not is_own or any(sent.client == "sqlalchemy" for sent in look.sent.values()):
@@ -152,18 +239,40 @@ def read_code(look: Look, error: BaseException, code: object) -> None:
     trace = traceback_of(error)
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    for connection, through in [] if trace is None else _find_connections(look.names(trace)):
+    if trace is None:
+        return
+    names = look.names(trace)
+    found = _find_connections([*names.values(), *dict_of(names.get("self")).values()])
+    is_script = _runs_script(trace)
+    for connection, through in found or _find_connections(_reach_from(trace, names)):
         is_open = _ask(connection, "in_transaction")
         if is_open is not None:  # a closed connection tells nothing more
-            subject = Statement("", autocommit=_commits_alone(connection), connection=(id(connection), *through))
+            autocommit = is_script or _commits_alone(connection)
+            subject = Statement("", autocommit=autocommit, connection=(id(connection), *through))
             subject.still_open = is_open
+            subject.unchanged = not is_script and _ask(connection, "total_changes") == 0
             look.add(id(connection), Sent("sqlite3", "sql", "", subject))
 
 
-def _find_connections(names: "dict[str, Any]") -> "list[tuple[Any, tuple[int, ...]]]":
-    """Return the connections among variables and what `self` keeps, each with the ids of what leads to it."""
+def _runs_script(trace: "TracebackType") -> bool:
+    """Return whether the line that failed calls `executescript`, which commits first, and then each statement alone."""
+    code = trace.tb_frame.f_code
+    if "executescript" not in code.co_names:
+        return False
+    from dis import get_instructions  # few failures get here
+
+    loads = (each for each in get_instructions(code) if each.argval == "executescript")
+    return any(each.positions is not None and each.positions.lineno == trace.tb_lineno for each in loads)
+
+
+def _reach_from(trace: "TracebackType", names: "dict[str, Any]") -> "Iterator[Any]":
+    values, used = find_roots(trace)
+    return reach([*names.values(), *values], used)
+
+
+def _find_connections(values: "Iterable[Any]") -> "list[tuple[Any, tuple[int, ...]]]":
+    """Return the connections among values, each with the ids of what leads to it."""
     found: dict[int, tuple[Any, tuple[int, ...]]] = {}
-    values: list[Any] = [*names.values(), *dict_of(names.get("self")).values()]
     for value in values:
         kind = _kind_of(value)
         if kind == "Cursor":
@@ -189,8 +298,13 @@ def _ask(value: object, name: str) -> "Any":
     return None
 
 
-def _commits_alone(connection: object) -> bool:
-    """Return whether each statement commits by itself."""
-    return _ask(connection, "autocommit") is True or (
-        _ask(connection, "autocommit") in (None, -1) and _ask(connection, "isolation_level") is None
-    )
+def _commits_alone(connection: object, text: str = "") -> bool:
+    """Return whether each statement commits by itself; unless told otherwise, one that begins with WITH does.
+
+    A closed connection tells nothing, and counts as one that was opened without options.
+    """
+    mode = _ask(connection, "autocommit")
+    if mode not in (None, -1):
+        return mode is True
+    is_plain = _ask(connection, "isolation_level") is not None or _ask(connection, "in_transaction") is None
+    return not is_plain or _WITH.match(text) is not None
