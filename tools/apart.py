@@ -22,7 +22,10 @@ _READERS = _TESTS / "evidence/readers"
 _WHOLE: tuple[str | Path, ...] = ("-m", "soak or not soak")
 _TABLES: tuple[str | Path, ...] = (
     *_WHOLE,
-    *(_FUNCTIONS / f"test_{name}.py" for name in ("http", "clients", "data", "rpcs", "brokers", "mongo", "stdlib")),
+    *(
+        _FUNCTIONS / f"test_{name}.py"
+        for name in ("http", "clients", "data", "rpcs", "brokers", "mongo", "mysql", "sql", "stdlib")
+    ),
 )
 _NEW = (  # by what old versions lack: cut-off bodies, json(), a second try, asyncio, an answer to an unknown request
     f"{_READERS}/test_http.py::test_a_body_that_breaks[requests]",
