@@ -4,6 +4,7 @@ import gzip
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.transfer.files import INSERT, contents, files, make, moved, synced
 from forbear_testkit.transfer.recorder import Recorder
-from forbear_transfer import Action, Settings, TransferError, cp
+from forbear_transfer import Action, Settings, Status, TransferError, cp
 from forbear_transfer.plans.side_by_side import side_by_side
 
 READS = {"storage.objects.list", "storage.objects.get"}
@@ -45,13 +46,31 @@ def test_up_across_and_down_only_what_differs_moves(here: Path, cloud: Cloud) ->
 
 
 def test_without_recursion_only_what_is_right_there_counts(here: Path, cloud: Cloud) -> None:
-    """And only that is deleted."""
-    make(here, "dir/a", "dir/sub/b")
-    for name in ("x/old", "x/sub/old"):
+    """And only that is deleted. One line says which folders of the source are left out, unless `exclude` names them."""
+    make(here, "dir/a", "dir/sub/b", "down/other/c")
+    for name in ("x/old", "x/sub/old", "x/two/old"):
         cloud.store.put("bkt", name, b"")
-    assert moved(synced(cloud, "dir", "gs://bkt/x", recursive=False, delete=True)) == (2, 1, 0, 0)
-    assert contents(cloud).keys() == {"x/a", "x/sub/old"}
-    assert moved(synced(cloud, "gs://bkt/x", "down", recursive=False)) == (1, 0, 0, 0)
+    recorder = Recorder()
+    asked: dict[str, Any] = {"recursive": False, "delete": True, "on_event": recorder}
+    assert moved(synced(cloud, "dir", "gs://bkt/x", **asked)) == (2, 1, 1, 0)
+    assert recorder.said(Status.SKIPPED) == {"dir": "its subfolder sub/: include them with `recursive`"}
+    assert contents(cloud).keys() == {"x/a", "x/sub/old", "x/two/old"}
+    assert moved(synced(cloud, "gs://bkt/x", "down", **asked)) == (1, 0, 1, 0)
+    assert recorder.said(Status.SKIPPED)["gs://bkt/x"] == "its 2 subfolders, such as sub/: include them with `recursive`"
+    assert moved(synced(cloud, "dir", "gs://bkt/x", **asked, exclude="sub")) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_a_link_through_a_file_is_a_link_to_nothing(here: Path, cloud: Cloud, direction: str) -> None:
+    """It fails neither the listing of the source nor that of the target."""
+    make(here, "dir/a")
+    (here / "dir" / "link").symlink_to("a/b")
+    cloud.store.put("bkt", "x/a", b"dir/a")
+    if direction == "up":
+        assert moved(synced(cloud, "dir", "gs://bkt/x", delete=True)) == (0, 0, 1, 0)
+    else:
+        assert moved(synced(cloud, "gs://bkt/x", "dir", delete=True)) == (0, 0, 0, 0)
+        assert (here / "dir" / "link").is_symlink()
 
 
 def test_a_file_of_the_same_size_is_told_by_its_time_or_its_checksum(here: Path, cloud: Cloud) -> None:

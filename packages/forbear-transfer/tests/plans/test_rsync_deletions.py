@@ -71,7 +71,28 @@ def test_an_empty_source_does_not_wipe_the_target_either(here: Path, cloud: Clou
     assert synced(cloud, "dir", "gs://bkt/x", delete=True).ok
     cloud.store.put("bkt", "x/precious", b"")
     summary = synced(cloud, "dir", "gs://bkt/x", delete=True)
-    assert summary.failures[0].error == "there is nothing in dir, so everything in gs://bkt/x would be deleted"
+    assert summary.failures[0].error == "there is nothing to copy in dir, so everything in gs://bkt/x would be deleted"
+    assert contents(cloud).keys() == {"x/precious"}
+
+
+@pytest.mark.parametrize("links", [None, "skip"])
+@pytest.mark.parametrize("source", ["link", "pipe", "away", "part", "all"])
+def test_a_source_with_nothing_to_copy_does_not_wipe_the_target(
+    here: Path, cloud: Cloud, source: str, links: str | None
+) -> None:
+    """A folder of links that are left out, pipes and parts of downloads copies nothing, as an empty one does."""
+    make(here, "dir/.big.0123456789ab.forbear") if source in {"part", "all"} else (here / "dir").mkdir()
+    if source in {"link", "all"}:
+        (here / "dir" / "link").symlink_to(here / "file" if links else "nothing")
+        make(here, "file")
+    if source in {"away", "all"}:
+        (here / "dir" / "away").symlink_to(here if links else here / "file" / "no")
+    if source in {"pipe", "all"}:
+        os.mkfifo(here / "dir" / "pipe")
+    cloud.store.put("bkt", "x/precious", b"")
+    for asked in ({"dry_run": True}, {}):
+        [failure] = synced(cloud, "dir", "gs://bkt/x", delete=True, links=links, **asked).failures
+        assert failure.error == "there is nothing to copy in dir, so everything in gs://bkt/x would be deleted"
     assert contents(cloud).keys() == {"x/precious"}
 
 

@@ -61,7 +61,7 @@ def test_folders_that_are_not_walked_say_why(tmp_path: Path, monkeypatch: pytest
 
 
 def test_links_to_folders_may_be_left_alone_and_folders_not_entered(tmp_path: Path) -> None:
-    """A listing for deletions follows no links, and one that is not recursive takes only files right in the folder."""
+    """A listing for deletions follows no links, and one that is not recursive says only which folders there are."""
     make(tmp_path, "a", "sub/b")
     (tmp_path / "link").symlink_to("sub")
     assert [(entry.name, entry.note) for entry in walk(str(tmp_path), follow=False)] == [
@@ -69,7 +69,11 @@ def test_links_to_folders_may_be_left_alone_and_folders_not_entered(tmp_path: Pa
         ("link", "a symbolic link to a folder"),
         ("sub/b", ""),
     ]
-    assert [entry.name for entry in walk(str(tmp_path), recursive=False)] == ["a"]
+    assert [(entry.name, entry.note) for entry in walk(str(tmp_path), recursive=False)] == [
+        ("a", ""),
+        ("link", "a folder"),
+        ("sub", "a folder"),
+    ]
 
 
 def test_folders_that_lie_too_deep_are_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,9 +45,9 @@ def command(
 ) -> None:
     """Make one folder hold what another holds, by copying the differences.
 
-    SOURCE and TARGET are folders, or gs:// addresses used as folders. Without `--recursive`, subfolders are left out
-    without a message. Two files are the same if their sizes and modification times agree; if a time is missing or
-    differs, their CRC32C decides. Files that `--exclude` matches are neither copied nor deleted.
+    SOURCE and TARGET are folders, or gs:// addresses used as folders. Without `--recursive`, subfolders are left out.
+    Two files are the same if their sizes and modification times agree; if a time is missing or differs, their CRC32C
+    decides. Files that `--exclude` matches are neither copied nor deleted.
 
     The same command, run again after a failure, does the rest and continues interrupted transfers from the last byte
     that arrived. The backoff options limit the retries of one transfer; any progress resets them.

@@ -20,7 +20,7 @@ from forbear_transfer.plans.filters import Filter
 from forbear_transfer.plans.links import LinkRule, Links
 from forbear_transfer.plans.side_by_side import side_by_side
 from forbear_transfer.plans.targets import Clashes, CopyTarget, Nesting
-from forbear_transfer.plans.trees import EMPTY_FOLDER, Entry, read_batches, walk
+from forbear_transfer.plans.trees import EMPTY_FOLDER, SUBFOLDER, Entry, read_batches, walk
 from forbear_transfer.storage.client import Storage
 
 _T = TypeVar("_T")
@@ -61,6 +61,7 @@ class RsyncPlan:
         self._links: dict[str, Entry] = {}
         self._unseen: dict[str, Entry] = {}
         self._kept: Counter[str] = Counter()
+        self._subfolders: list[str] = []
 
     async def copies(self) -> AsyncGenerator[Item]:
         """Yield an item for each file or object of the source that the target lacks or has in another version.
@@ -82,7 +83,7 @@ class RsyncPlan:
                 if source is not None and self._empty_folder is not None and name.startswith(self._empty_folder[0]):
                     self._empty_folder = None  # this copy goes into it
                 self._note_empty_folder()
-                empty = empty and source is None
+                empty = empty and not _is_file(source)
                 if source is None:
                     self._note_extra(name, target)
                     continue
@@ -110,8 +111,10 @@ class RsyncPlan:
         self._note_empty_folder()
         for name, count in self._kept.items():
             yield self._refuse_deletions(self._unseen[name], count)
+        if self._subfolders:
+            yield self._skip_subfolders()
         if empty and self._extras:
-            text = f"there is nothing in {self._source}, so everything in {self._target.at} would be deleted"
+            text = f"there is nothing to copy in {self._source}, so everything in {self._target.at} would be deleted"
             cure = "check the name of the source, or delete everything by other means"
             yield Item(self._source, self._target.at).refuse(TransferError(text, cure))
         elif empty and isinstance(self._source, Url) and self._source.name:
@@ -182,6 +185,8 @@ class RsyncPlan:
         start = folder.prefix
         delimiter = None if self.rules.recursive else "/"
         async for listed in self._storage.objects(folder.bucket, start, delimiter=delimiter):
+            if isinstance(listed, Url) and folder is self._source:
+                self._note_subfolder(listed.name[len(start) :])
             if isinstance(listed, Object) and listed.name != start and (folders or not listed.name.endswith("/")):
                 yield listed.name[len(start) :], listed
 
@@ -194,9 +199,23 @@ class RsyncPlan:
                     f"cannot read the folder {entry.path}: {entry.problem}",
                     "check the path, and whether it may be read",
                 )
+            if entry.note == SUBFOLDER:
+                if follow:
+                    self._note_subfolder(f"{entry.name}/")
+                continue
             if entry.note and entry.note != EMPTY_FOLDER:
                 (self._unseen if follow else self._links)[entry.name] = entry
             yield entry.name, entry
+
+    def _note_subfolder(self, name: str) -> None:
+        """Record a folder in the source that is left out without `recursive`, and not by `exclude`."""
+        if not any(pattern.match(name) for pattern in self._names.exclude):
+            self._subfolders.append(name)
+
+    def _skip_subfolders(self) -> Item:
+        count, first = len(self._subfolders), self._subfolders[0]
+        which = f"its subfolder {first}" if count == 1 else f"its {count} subfolders, such as {first}"
+        return Item(self._source, self._target.at, size=0).skip(f"{which}: include them with `recursive`")
 
     def _note_empty_folder(self) -> None:
         """Record the empty folder that came last as an extra, since no copy goes into it."""
@@ -266,6 +285,11 @@ class RsyncPlan:
             return target.path
         link = _find_above(name, self._links)
         return None if link is None else link.path
+
+
+def _is_file(version: FileOrObject | None) -> bool:
+    """Return whether a source is there and can be copied: a link that is left out, or a pipe, copies nothing."""
+    return version is not None and not (isinstance(version, Entry) and version.note)
 
 
 def _find_time(version: FileOrObject) -> float:

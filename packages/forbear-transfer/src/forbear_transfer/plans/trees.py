@@ -22,6 +22,7 @@ from forbear_transfer.state import default_directory
 _BATCH = 500
 _DEEPEST = 520
 EMPTY_FOLDER = "an empty folder"
+SUBFOLDER = "a folder"
 _STATES = "the states of transfers under way"
 _ABOVE = "a folder that it lies in, by a symbolic link"
 _LINK_ABOVE = "a symbolic link to a folder that it lies in"
@@ -53,7 +54,7 @@ def walk(
 ) -> Iterator[Entry]:
     """Yield an Entry for each file below a folder, in the order in which Cloud Storage lists names.
 
-    Without `recursive`, only the files directly in it count; without `follow`, links to folders are not followed.
+    Without `recursive`, only the files directly in it count, and each folder is an entry with a note; without `follow`, links to folders are not followed.
     Folders themselves are not yielded, but with `empty` those that hold nothing: their names end with a slash. A folder
     that cannot be read is an entry with a problem. A link to a folder that is not followed is one with a note, and with
     `follow`, every link that `links` leaves out. So is the folder with the states of transfers, which are secret and
@@ -131,6 +132,8 @@ def _walk(
             inside = {**closed, _identify(status): _ABOVE}
             below = f"{prefix}{name}/"
             yield from _walk(path, below, inside, leaves_out, follow=follow, recursive=recursive, empty=empty)
+        else:
+            yield Entry(path, prefix + name, note=SUBFOLDER)
 
 
 def _stat(path: str) -> os.stat_result:
@@ -138,7 +141,7 @@ def _stat(path: str) -> os.stat_result:
     try:
         return os.stat(path)
     except OSError as error:
-        if error.errno not in {errno.ENOENT, errno.ELOOP}:
+        if error.errno not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
             raise
         return os.lstat(path)
 

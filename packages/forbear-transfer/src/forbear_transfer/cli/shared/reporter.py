@@ -95,8 +95,8 @@ class Reporter:
                 _print_failure(outcome)
         elif item.action is Action.SKIP:
             if not self._quiet:
-                name = _show(item.source)
-                tell(f"left out: {item.note if item.note.startswith(name) else f'{name}: {item.note}'}")
+                name, note = _show(item.source), name_options(item.note)
+                tell(f"left out: {note if note.startswith(name) else f'{name}: {note}'}")
         elif self._dry_run:
             self.work += 1
             if not self._as_json:
