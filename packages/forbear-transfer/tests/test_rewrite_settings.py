@@ -119,3 +119,38 @@ async def test_the_async_functions_do_the_same(filled: Cloud) -> None:
         url = Url("bkt", "d/b")
         assert (await copy(storage, url, url, storage_class="COLDLINE")).storage_class == "COLDLINE"
     assert fields(filled)["contentLanguage"] == "fr"
+
+
+@pytest.mark.parametrize("options", [{"cache_control": "x"}, {"storage_class": "NEARLINE"}, {"cache_control": "no-store"}])
+def test_a_precondition_holds_in_place(filled: Cloud, options: dict[str, Any]) -> None:
+    """Another version than the named one is not changed, nor called right; with `no_clobber` nothing that exists is."""
+    before, version = fields(filled), filled.store.object("bkt", "d/a").generation
+    for asked in ({"dry_run": True}, {}):
+        for wrong in (0, version - 1):
+            assert change(filled, generation=wrong, **options, **asked).failed == 1
+        assert change(filled, no_clobber=True, **options, **asked).skipped == 1
+        assert change(filled, "gs://bkt/d", "gs://bkt/", recursive=True, no_clobber=True, **options, **asked).skipped == 2
+    assert fields(filled) == before
+    assert change(filled, generation=version, **options).failed == 0
+    assert (fields(filled) == before) == (options == {"cache_control": "no-store"})
+
+
+@pytest.mark.parametrize("options", [{"cache_control": "x"}, {"storage_class": "NEARLINE"}])
+def test_the_number_of_the_live_version_names_it(filled: Cloud, options: dict[str, Any]) -> None:
+    """It is changed in place; an older version becomes the live one instead."""
+    filled.store.bucket("bkt").fields["versioning"] = {"enabled": True}
+    old = filled.store.object("bkt", "d/a").generation
+    filled.store.put("bkt", "d/a", b"newer", FIELDS)
+    live = filled.store.object("bkt", "d/a").generation
+    assert change(filled, f"gs://bkt/d/a#{live}", "gs://bkt/d/a", **options).done == 1
+    assert filled.store.object("bkt", "d/a").data == b"newer"
+    assert (filled.store.object("bkt", "d/a").generation == live) == ("cache_control" in options)
+    assert change(filled, f"gs://bkt/d/a#{old}", "gs://bkt/d/a", **options).done == 1
+    assert filled.store.object("bkt", "d/a").data == b"d/a"
+
+
+def test_a_folder_that_would_be_copied_below_itself_is_refused_with_a_cure(filled: Cloud) -> None:
+    """The names are those of any copy, so settings in place need the folder above as the target."""
+    [failure] = change(filled, "gs://bkt/d", "gs://bkt/d", recursive=True, cache_control="x").failures
+    assert "name the folder above as the target" in (failure.hint or "")
+    assert change(filled, "gs://bkt/*", "gs://bkt/", recursive=True, cache_control="x").done == 2

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import IO, Self
 
 from forbear.adapters import dataclass, replace
-from forbear_transfer.errors import StrPath, TransferError, describe, hint_of
+from forbear_transfer.errors import StrPath, TargetChanged, TargetExists, TransferError, describe, hint_of
 from forbear_transfer.items import STREAM, Action, Item, ItemOptions
 from forbear_transfer.objects import Object, Url, is_cloud
 from forbear_transfer.plans.filters import Filter
@@ -27,6 +27,8 @@ from forbear_transfer.plans.wildcards import is_wild, literal_start
 from forbear_transfer.storage.client import Storage
 
 _SPOOL = 1024 * 1024
+_BESIDE = "choose a target beside it"
+_IN_PLACE = f"{_BESIDE}; to change what is there, name the folder above as the target, or 'gs://BUCKET/*' as the source"
 
 LISTING_FAILURES = (TransferError, OSError)
 """The errors that end a listing. They fail the items that depend on the listing, and no others."""
@@ -154,7 +156,9 @@ class CopyPlan:
     def _finish(self, item: Item) -> Item:
         """Return an item with the options, as a move if the plan moves."""
         item = self.each.apply_to(item)
-        if not self.moves or item.action is not Action.COPY:
+        if not self.moves:
+            return _check_version(item) if item.source == item.target else item
+        if item.action is not Action.COPY:
             return item
         if item.source == item.target:  # possible with a key for new objects
             return item.refuse(TransferError("source and target are the same", "give it another key with cp"))
@@ -176,7 +180,7 @@ class CopyPlan:
             action = Action.SKIP if match.left_out else Action.REFUSE
             return replace(item, action=action, note=match.problem, hint=match.hint, is_absent=match.absent)
         planned = target.with_target(item, match.name) if target.folder else target.refuse_same(item)
-        if isinstance(planned.source, Url) and planned.source == planned.target:
+        if isinstance(match.source, Url) and Url(match.source.bucket, match.source.name) == planned.target:
             return await _look_at(storage, planned, target)
         return planned
 
@@ -208,7 +212,7 @@ class CopyPlan:
         start, at = folder.prefix, target.at
         itself = isinstance(at, Url) and at.bucket == folder.bucket and at.prefix.startswith(start)
         if isinstance(at, Url) and itself and not (target.changes and at.prefix == start):
-            raise TransferError(f"cannot copy gs://{folder.bucket}/{start} into itself", "choose a target beside it")
+            raise TransferError(f"cannot copy {folder} into itself", _IN_PLACE if target.changes else _BESIDE)
         clashes = None if isinstance(at, Url) else Clashes(at)
         async for listed in storage.objects(folder.bucket, start):
             name = listed.name[len(start) :]
@@ -275,15 +279,35 @@ def _make_clash(first: Match, second: Match) -> ValueError:
 async def _look_at(storage: Storage, item: Item, target: CopyTarget) -> Item:
     """Return an item that copies an object onto itself, skipped if the object has the key of the copy already.
 
-    Listed objects are known, others are looked up. Items with another action are returned as they are.
+    Listed objects are known, others are looked up. A source with the number of the live version is that object. Items
+    with another action are returned as they are.
     """
-    if item.action is not Action.COPY or item.object is not None or not isinstance(item.source, Url):
+    url, source = item.target, item.source
+    if item.action is not Action.COPY or item.object is not None or not isinstance(source, Url):
+        return item
+    if not target.changes or not isinstance(url, Url):
         return item
     try:
-        there = await storage.stat(item.source)
+        there = await storage.stat(url)
     except LISTING_FAILURES as error:
         return item.refuse(error)
-    return target.refuse_same(replace(item, object=there))
+    if source.generation is not None and (there is None or there.generation != source.generation):
+        return item  # an older version becomes the live one
+    return target.refuse_same(replace(item, source=url, object=there))
+
+
+def _check_version(item: Item) -> Item:
+    """Return an item that changes an object in place; skipped or refused if that object must not be replaced."""
+    there, required = item.object, item.generation
+    if there is None or item.action is Action.REFUSE:
+        return item
+    if item.no_clobber:
+        return item.skip("it exists already")
+    if required is None or required == there.generation:
+        return item
+    if not required:
+        return item.refuse(TargetExists(f"{item.target} exists already"))
+    return item.refuse(TargetChanged(f"{item.target} is not generation {required} any more"))
 
 
 def _find_area(name: str, *, wild: bool) -> str:
