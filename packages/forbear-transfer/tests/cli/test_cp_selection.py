@@ -145,7 +145,7 @@ def test_rsync_options(invoke: Invoke, cloud: Cloud) -> None:
     assert "error: gs://bkt/x: 1 would be deleted, more than 0, so nothing is deleted\n" in done.stderr
     assert "hint: look at what would be deleted (`--dry-run`), then raise `--max-delete`\n" in done.stderr
     done = invoke("rsync", "--json", "-n", "-u", "d", "gs://bkt/x")
-    assert {json.loads(line).get("target") for line in done.stdout.splitlines()} == {None}
+    assert {json.loads(line).get("source") for line in done.stdout.splitlines()} == {"d", None}  # for its subfolder
 
 
 def test_options_reach_the_storage(invoke: Invoke, cloud: Cloud) -> None:

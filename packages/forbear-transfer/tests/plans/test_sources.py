@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forbear_cloud import Cloud
+from forbear_cloud import Cloud, Fault
 from forbear_transfer import (
     Settings,
     Storage,
@@ -145,6 +145,43 @@ def test_a_name_that_is_the_escaped_form_of_another(cloud: Cloud) -> None:
     assert rm(printed[1], settings=settings).deleted == 1
     assert names_of(cloud) == ["a?b"]
     assert rm(printed[0], settings=settings).deleted == 1
+
+
+@pytest.mark.parametrize(("name", "last"), [("a/", "a/"), ("d/a/", "a/"), ("/", "/"), ("d//", "/")])
+def test_an_object_whose_name_ends_with_a_slash(here: Path, cloud: Cloud, name: str, last: str) -> None:
+    """By itself it is an object as any other, in each version; with others below it, only if that is said."""
+    settings, address = Settings(endpoint=cloud.url), f"gs://bkt/{name}"
+    cloud.store.bucket("bkt").fields["versioning"] = {"enabled": True}
+    cloud.store.create_bucket("copies")
+    old = f"{address}#{cloud.store.put('bkt', name, b'old').generation}"
+    cloud.store.put("bkt", name, b"new")
+    for source, data in ((address, b"new"), (old, b"old")):
+        stream = io.BytesIO()
+        cat(source, stream, settings=settings)
+        assert stream.getvalue() == data
+        assert cp(source, "copy", settings=settings).done == 1
+        assert Path("copy").read_bytes() == data
+        assert [one.object.size for one in stat(source, settings=settings)] == [3]
+        assert hashes(source, settings=settings)[0].size == 3
+        assert cp(source, "gs://copies/", settings=settings).done == 1
+        [copied] = cloud.store.bucket("copies").versions()
+        assert (copied.data, copied.name) == (data, last)
+    assert rm(old, settings=settings).deleted == 1
+    cloud.store.put("bkt", f"{name}below", b"")
+    for moves in (True, False):
+        [failure] = (mv if moves else cp)(address, "gs://copies/x", settings=settings).failures
+        assert (failure.error, failure.hint) == ("it is a folder", "copy folders with `recursive`")
+    assert mv(address, "gs://copies/x", literal=True, settings=settings).done == 1
+    assert cloud.store.object("copies", "x").data == b"new"
+    assert [one.name for one in cloud.store.bucket("bkt").versions() if one.deleted is None] == [f"{name}below"]
+
+
+def test_a_user_who_may_only_list_is_told_that_it_is_a_folder(cloud: Cloud) -> None:
+    """As before the object of that name was looked up."""
+    cloud.store.put("bkt", "a/", b"")
+    cloud.fault(Fault.status(403, operation="storage.objects.get"))
+    [failure] = cp("gs://bkt/a/", "copy", settings=Settings(endpoint=cloud.url)).failures
+    assert failure.error == "it is a folder"
 
 
 def test_a_target_is_a_name(here: Path, cloud: Cloud) -> None:

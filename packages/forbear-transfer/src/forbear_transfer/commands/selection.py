@@ -7,7 +7,7 @@ from forbear_transfer.errors import TransferError, describe, hint_of
 from forbear_transfer.objects import Object, Url, is_cloud
 from forbear_transfer.plans.cp import LISTING_FAILURES
 from forbear_transfer.plans.matches import Match, matches, settle
-from forbear_transfer.plans.sources import Source, parse_source
+from forbear_transfer.plans.sources import Source, find_folder_object, parse_source
 from forbear_transfer.storage.client import Storage
 from forbear_transfer.workers.versions import explain_absence
 
@@ -77,9 +77,9 @@ async def _select(
     storage: Storage, source: Source, recursive: bool, cautious: bool, cure: str
 ) -> AsyncGenerator[Match]:
     url = source.at
-    if not source.wild and not recursive and isinstance(url, Url) and url.name.endswith("/"):
-        there = await storage.stat(url)  # an object that stands for a folder
-        if there is not None and not (cautious and await _holds_others(storage, url)):
+    if not source.wild and not recursive and isinstance(url, Url) and url.name.endswith("/") and url.generation is None:
+        there = await find_folder_object(storage, url, whole=cautious)
+        if there is not None:
             yield _make_match(there)
             return
     async for match in matches(storage, source, recursive=recursive):
@@ -96,14 +96,6 @@ async def _select(
             yield match
         else:
             yield await _look_up(storage, match.source, cure)
-
-
-async def _holds_others(storage: Storage, folder: Url) -> bool:
-    """Return whether a folder holds anything but the object that stands for it."""
-    async for listed in storage.objects(folder.bucket, folder.name):
-        if listed.name != folder.name:
-            return True
-    return False
 
 
 async def _look_up(storage: Storage, url: Url, cure: str) -> Match:

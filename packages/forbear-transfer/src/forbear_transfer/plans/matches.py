@@ -10,7 +10,7 @@ from forbear.adapters import dataclass, replace
 from forbear_transfer.errors import HttpError, TransferError, why_not
 from forbear_transfer.objects import Object, Url
 from forbear_transfer.plans.links import FOLLOW, LEFT_OUT, Links
-from forbear_transfer.plans.sources import Source, check_version
+from forbear_transfer.plans.sources import Source, check_version, find_folder_object
 from forbear_transfer.plans.trees import Entry, is_folder, read_batches, walk
 from forbear_transfer.plans.wildcards import compile_pattern, is_wild, literal_start
 from forbear_transfer.storage.client import Storage
@@ -45,7 +45,7 @@ async def matches(storage: Storage, source: Source, *, recursive: bool, links: L
     problem, and the address of a single object is not looked up. `links` decides on what a pattern matches here.
     """
     at, nothing = source.at, True
-    found = _match_in_cloud(storage, at, source.wild, recursive) if isinstance(at, Url) else None
+    found = _match_in_cloud(storage, source, at, recursive) if isinstance(at, Url) else None
     async for match in read_batches(_match_here(str(at), source.wild, recursive, links)) if found is None else found:
         nothing = False
         yield match
@@ -158,18 +158,19 @@ def _expand(start: str, parts: list[str], links: Links) -> Iterator[str]:
                     yield from _expand(path, rest, links)
 
 
-async def _match_in_cloud(storage: Storage, url: Url, wild: bool, recursive: bool) -> AsyncGenerator[Match]:
-    if wild:
+async def _match_in_cloud(storage: Storage, source: Source, url: Url, recursive: bool) -> AsyncGenerator[Match]:
+    if source.wild:
         async for match in _expand_cloud(storage, url.bucket, "", url.name.split("/"), recursive):
             yield match
-    elif not url.name or url.name.endswith("/"):
+    elif (not url.name or url.name.endswith("/")) and url.generation is None:
         name = url.name.rstrip("/").rpartition("/")[2] or url.bucket
         if not recursive:
-            yield _refuse_folder(url, name)
+            there = await find_folder_object(storage, url, whole=not source.literal)
+            yield _refuse_folder(url, name) if there is None else _name_whole(there)
         elif await storage.is_folder(url) or not url.name:  # a bucket that can be listed exists, even if it is empty
             yield Match(url, name, folder=True)
     elif not recursive or url.generation is not None:
-        yield Match(url, url.name.rpartition("/")[2])
+        yield Match(url, _find_last(url.name))
     else:
         listed = await storage.stat(url)
         if listed is not None:
@@ -219,6 +220,16 @@ def _match_object(listed: Object) -> Match:
     if listed.name.endswith("/"):
         return Match(Url(listed.bucket, listed.name), listed.name, problem="it stands for a folder", left_out=True)
     return Match(Url(listed.bucket, listed.name), listed.name.rpartition("/")[2], size=listed.size, object=listed)
+
+
+def _name_whole(there: Object) -> Match:
+    """Return the Match for an object that the user has named, also if it stands for a folder."""
+    return Match(Url(there.bucket, there.name), _find_last(there.name), size=there.size, object=there)
+
+
+def _find_last(name: str) -> str:
+    """Return the last part of a name, with the slash at its end, if any."""
+    return name[name.removesuffix("/").rfind("/") + 1 :]
 
 
 def _match_folder(url: Url, recursive: bool) -> Match:
@@ -281,12 +292,14 @@ async def _exists(storage: Storage, url: Url, *, folders: bool, versions: bool =
     if versions and url.name and await anext(versions_of(storage, url), None) is not None:
         return True
     try:
-        if url.name and not url.name.endswith("/") and await storage.stat(url) is not None:
+        is_named = url.generation is not None or not url.name.endswith("/")
+        if url.name and is_named and await storage.stat(url) is not None:
             return True
     except HttpError as error:
         if error.status != 403:  # of a user who may only list
             raise
-    return (folders or url.name.endswith("/")) and await storage.is_folder(url)
+    may_be_folder = url.generation is None and (folders or url.name.endswith("/"))
+    return may_be_folder and await storage.is_folder(url)
 
 
 async def _has_others(storage: Storage, source: Source, exact: Url, *, folders: bool) -> bool:

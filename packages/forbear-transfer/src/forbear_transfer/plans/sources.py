@@ -4,9 +4,10 @@ import os
 from collections.abc import Sequence
 
 from forbear.adapters import dataclass
-from forbear_transfer.errors import TransferError
-from forbear_transfer.objects import Url, is_cloud, unescape
+from forbear_transfer.errors import HttpError, TransferError
+from forbear_transfer.objects import Object, Url, is_cloud, unescape
 from forbear_transfer.plans.wildcards import is_wild
+from forbear_transfer.storage.client import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,7 @@ class Source:
     """A source that the user has written as `text`: the path or address `at`, a pattern if it is `wild`.
 
     `exact` is the address whose whole name is the text, as long as it is not known whether there is such an object.
-    `failure` is the error of looking it up.
+    `failure` is the error of looking it up. A `literal` source is a name because the user has said so.
     """
 
     text: str
@@ -22,6 +23,7 @@ class Source:
     wild: bool = False
     exact: Url | None = None
     failure: TransferError | None = None
+    literal: bool = False
 
 
 def parse_source(text: str, literal: bool | None = None) -> Source:
@@ -34,7 +36,7 @@ def parse_source(text: str, literal: bool | None = None) -> Source:
         return Source(text, text, wild)
     whole = Url.parse(text, versions=False)
     if literal:
-        return Source(text, whole)
+        return Source(text, whole, literal=True)
     plain = Url.parse(text)
     name = unescape(plain.name)
     at = plain if name is None else Url(plain.bucket, name, plain.generation)
@@ -46,9 +48,9 @@ def parse_source(text: str, literal: bool | None = None) -> Source:
 
 
 def check_version(source: Source, parameter: str = "sources") -> None:
-    """Raise ValueError, which names `parameter`, for a pattern or a folder in the cloud with a generation."""
+    """Raise ValueError, which names `parameter`, for a pattern with a generation."""
     url = source.at
-    if isinstance(url, Url) and url.generation is not None and (source.wild or url.name.endswith("/")):
+    if isinstance(url, Url) and url.generation is not None and source.wild:
         raise ValueError(
             f"`{parameter}` must be an object if it has a generation, got {source.text}; leave the number out"
         )
@@ -57,3 +59,21 @@ def check_version(source: Source, parameter: str = "sources") -> None:
 def parse_sources(texts: Sequence[str], literal: bool | None) -> tuple[Source, ...]:
     """Return several sources; ValueError for an address that is not valid."""
     return tuple(parse_source(text, literal) for text in texts)
+
+
+async def find_folder_object(storage: Storage, url: Url, *, whole: bool) -> Object | None:
+    """Return the object that stands for a folder, whose name ends with a slash; None without one.
+
+    With `whole`, return None also if there are others in the folder, which a user might mean, too.
+    """
+    try:
+        there = await storage.stat(url) if url.name else None
+    except HttpError as error:
+        if error.status != 403:  # of a user who may only list
+            raise
+        return None
+    if there is not None and whole:
+        async for listed in storage.objects(url.bucket, url.name):
+            if listed.name != url.name:
+                return None
+    return there

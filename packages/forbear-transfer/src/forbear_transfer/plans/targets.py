@@ -163,7 +163,7 @@ def _find_fault(segment: str) -> str | None:
     if segment in {".", ".."}:
         return f"its part {segment!r} leads to another folder"
     if not segment:
-        return "it has an empty part, because it begins with a slash or has two in a row"
+        return "it has an empty part, because it begins with a slash, ends with one, or has two in a row"
     if "\0" in segment:
         return "it has a zero character"
     return None
