@@ -121,15 +121,18 @@ async def test_the_async_functions_do_the_same(filled: Cloud) -> None:
     assert fields(filled)["contentLanguage"] == "fr"
 
 
-@pytest.mark.parametrize("options", [{"cache_control": "x"}, {"storage_class": "NEARLINE"}, {"cache_control": "no-store"}])
+@pytest.mark.parametrize(
+    "options", [{"cache_control": "x"}, {"storage_class": "NEARLINE"}, {"cache_control": "no-store"}]
+)
 def test_a_precondition_holds_in_place(filled: Cloud, options: dict[str, Any]) -> None:
     """Another version than the named one is not changed, nor called right; with `no_clobber` nothing that exists is."""
     before, version = fields(filled), filled.store.object("bkt", "d/a").generation
-    for asked in ({"dry_run": True}, {}):
+    for dry_run in (True, False):
         for wrong in (0, version - 1):
-            assert change(filled, generation=wrong, **options, **asked).failed == 1
-        assert change(filled, no_clobber=True, **options, **asked).skipped == 1
-        assert change(filled, "gs://bkt/d", "gs://bkt/", recursive=True, no_clobber=True, **options, **asked).skipped == 2
+            assert change(filled, generation=wrong, dry_run=dry_run, **options).failed == 1
+        assert change(filled, no_clobber=True, dry_run=dry_run, **options).skipped == 1
+        many = change(filled, "gs://bkt/d", "gs://bkt/", recursive=True, no_clobber=True, dry_run=dry_run, **options)
+        assert many.skipped == 2
     assert fields(filled) == before
     assert change(filled, generation=version, **options).failed == 0
     assert (fields(filled) == before) == (options == {"cache_control": "no-store"})

@@ -1,6 +1,7 @@
 """The targets of downloads: odd names, links, folders, targets that cannot be written, and the final rename."""
 
 import errno
+import gzip
 import os
 import resource
 from collections.abc import Generator
@@ -192,6 +193,28 @@ async def test_a_folder_that_takes_the_place_meanwhile_is_a_clear_error(cloud: C
     with pytest.raises(TransferError, match=r"cannot write .*: Is a directory"):
         await fetched(cloud, tmp_path / "file", count=Count(1, (tmp_path / "file").mkdir))
     assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("by_link", [False, True], ids=["/dev/fd", "a link to it"])
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+async def test_the_pipe_behind_a_descriptor_is_written_to(
+    cloud: Cloud, tmp_path: Path, by_link: bool, encoding: str
+) -> None:
+    """A shell names stdout, or a process that reads, as /dev/fd/N; the pipe behind it has no other name."""
+    put(cloud, gzip.compress(b"data") if encoding else b"data", {"contentEncoding": encoding} if encoding else None)
+    reading, writing = os.pipe()
+    target = Path(f"/proc/self/fd/{writing}")
+    if by_link:
+        (tmp_path / "link").symlink_to(target)
+        target = tmp_path / "link"
+    await fetched(cloud, target)
+    assert os.read(reading, 10) == b"data"
+    with pytest.raises(TransferError, match="exists already"):
+        await fetched(cloud, target, no_clobber=True)
+    os.close(reading)
+    with pytest.raises(TransferError, match="cannot write"):
+        await fetched(cloud, target)
+    os.close(writing)
 
 
 async def test_no_descriptor_is_left_open(cloud: Cloud, tmp_path: Path) -> None:

@@ -56,7 +56,8 @@ def test_without_recursion_only_what_is_right_there_counts(here: Path, cloud: Cl
     assert recorder.said(Status.SKIPPED) == {"dir": "its subfolder sub/: include them with `recursive`"}
     assert contents(cloud).keys() == {"x/a", "x/sub/old", "x/two/old"}
     assert moved(synced(cloud, "gs://bkt/x", "down", **asked)) == (1, 0, 1, 0)
-    assert recorder.said(Status.SKIPPED)["gs://bkt/x"] == "its 2 subfolders, such as sub/: include them with `recursive`"
+    said = recorder.said(Status.SKIPPED)["gs://bkt/x"]
+    assert said == "its 2 subfolders, such as sub/: include them with `recursive`"
     assert moved(synced(cloud, "dir", "gs://bkt/x", **asked, exclude="sub")) == (0, 0, 0, 0)
 
 

@@ -5,8 +5,10 @@ The module `fetch` requests the bytes and writes them to the sink.
 
 import errno
 import os
+import stat
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import BinaryIO, cast
 
@@ -264,3 +266,10 @@ def _write_all(write: Callable[[memoryview], int], data: bytes) -> None:
         if not count or count < 0:
             raise BlockingIOError(errno.EAGAIN, _TOOK_NONE.format(count))
         left = left[count:]
+
+
+def is_open_pipe(path: str) -> bool:
+    """Return whether a symbolic link leads to a pipe without a name: one that a process has open, as its stdout."""
+    with suppress(OSError):
+        return stat.S_ISFIFO(os.stat(path).st_mode) and not os.path.lexists(os.path.realpath(path))
+    return False

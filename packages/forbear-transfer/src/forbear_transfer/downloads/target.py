@@ -19,7 +19,7 @@ from typing import BinaryIO, Self
 
 from forbear.adapters import dataclass
 from forbear_transfer.downloads.description import GZIP
-from forbear_transfer.downloads.sinks import decode_file
+from forbear_transfer.downloads.sinks import decode_file, is_open_pipe
 from forbear_transfer.errors import StrPath, TargetExists, TransferError, unwritable
 from forbear_transfer.files import FileIdentity, OpenFolder, check_listed, folder_below, open_locked
 from forbear_transfer.objects import Object
@@ -51,13 +51,14 @@ class TargetPath(AbstractContextManager["TargetPath", None]):
     """The path of a target, as an open folder and the `name` of a file in it; links are resolved.
 
     `mode` has the permissions of the file that is there, None if there is none. A `special` file, such as a device or
-    a pipe, is written to and not replaced. The context manager closes the folder.
+    a pipe, is written to, not replaced. One `by_link` has no other name. The context manager closes the folder.
     """
 
     folder: OpenFolder
     name: str
     mode: int | None = None
     special: bool = False
+    by_link: bool = False
 
     @classmethod
     def of(cls, target: StrPath, *, no_clobber: bool = False, root: StrPath | None = None) -> Self:
@@ -74,6 +75,8 @@ class TargetPath(AbstractContextManager["TargetPath", None]):
             if status is not None and no_clobber:
                 raise TargetExists(_EXISTS.format(path))
             if status is not None and stat.S_ISLNK(status.st_mode):
+                if root is None and is_open_pipe(path):
+                    return cls(folder, name, special=True, by_link=True)
                 folder.close()
                 path = os.path.realpath(path)
                 folder, name = _open_folder(path, root)
@@ -130,10 +133,7 @@ class TargetPath(AbstractContextManager["TargetPath", None]):
         return _stat(self.folder, name) is not None
 
     def open_special(self) -> BinaryIO:
-        """Open the target, a device or a pipe, for writing.
-
-        Raise TransferError if that fails, such as for a pipe without a reader.
-        """
+        """Open the target, a device or a pipe, for writing. TransferError if that fails, as without a reader."""
         try:
             return open(self.path, "wb", buffering=0, opener=self._open_without_waiting)
         except OSError as error:
@@ -142,12 +142,11 @@ class TargetPath(AbstractContextManager["TargetPath", None]):
             raise unwritable(self.path, error, named=False) from error
 
     def _open_without_waiting(self, path: str, flags: int) -> int:
-        """Open the target and return its descriptor; do not wait for the reader of a pipe: nothing could end that wait.
-
-        It neither creates nor empties a file, and ignores `path`. Raise OSError if the target is a regular file by now.
-        """
-        descriptor = self.folder.open(self.name, flags & ~os.O_CREAT & ~os.O_TRUNC)
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):  # put there a moment ago: a file is replaced, not written to
+        """Open the target without waiting for a reader: nothing could end that. OSError for a regular file."""
+        flags &= ~os.O_CREAT & ~os.O_TRUNC
+        waits_not = flags | getattr(os, "O_NONBLOCK", 0)
+        descriptor = os.open(path, waits_not) if self.by_link else self.folder.open(self.name, flags)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):  # put there a moment ago: a file is replaced
             os.close(descriptor)
             raise OSError(errno.EAGAIN, "it was replaced meanwhile")
         os.set_blocking(descriptor, True)
@@ -311,10 +310,7 @@ def _rename_new(folder: OpenFolder, name: str, target: str) -> None:
 
 @cache
 def _find_default_mode() -> int:
-    """Return the mode of new files: 0o666 without the bits of the umask.
-
-    Reading the umask sets it, for an instant, to a stricter one; so it is read only once.
-    """
+    """Return the mode of new files, by the umask. Reading it sets it, for an instant, so it is read only once."""
     mask = os.umask(0o077)
     os.umask(mask)
     return 0o666 & ~mask

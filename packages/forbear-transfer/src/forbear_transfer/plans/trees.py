@@ -54,11 +54,11 @@ def walk(
 ) -> Iterator[Entry]:
     """Yield an Entry for each file below a folder, in the order in which Cloud Storage lists names.
 
-    Without `recursive`, only the files directly in it count, and each folder is an entry with a note; without `follow`, links to folders are not followed.
-    Folders themselves are not yielded, but with `empty` those that hold nothing: their names end with a slash. A folder
-    that cannot be read is an entry with a problem. A link to a folder that is not followed is one with a note, and with
-    `follow`, every link that `links` leaves out. So is the folder with the states of transfers, which are secret and
-    short-lived: its contents are left out.
+    Without `recursive`, only the files directly in it count, and each folder is an entry with a note; without `follow`,
+    links to folders are not followed. Other folders are not yielded, but with `empty` those that hold nothing: their
+    names end with a slash. A folder that cannot be read is an entry with a problem. A link to a folder that is not
+    followed is one with a note, and with `follow`, every link that `links` leaves out. So is the folder with the states
+    of transfers, which are secret and short-lived: its contents are left out.
     """
     try:
         closed = {_identify(os.stat(folder)): _ABOVE}
