@@ -66,6 +66,14 @@ def test_patch_merges_and_update_replaces(http: httpx.Client) -> None:
     assert updated["storageClass"] == "NEARLINE"
 
 
+def test_a_storage_class_that_does_not_exist_is_refused(cloud: Cloud, http: httpx.Client) -> None:
+    """Of buckets and of objects."""
+    cloud.store.put("bkt", "o", b"x")
+    for path in ("b/bkt", "b/bkt/o/o"):
+        refused = http.patch(f"/storage/v1/{path}", json={"storageClass": "COLD"})
+        assert (refused.status_code, "'COLD' is no storage class" in refused.text) == (400, True)
+
+
 def test_metageneration_guards_a_patch(cloud: Cloud, http: httpx.Client) -> None:
     """Of two patches with the same metageneration, the second fails and changes nothing."""
     first = http.patch("/storage/v1/b/bkt?ifMetagenerationMatch=1", json={"labels": {"a": "1"}})

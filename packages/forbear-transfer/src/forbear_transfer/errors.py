@@ -36,6 +36,8 @@ _NAME_KEY = "name the key that the object was written with: `decryption_keys`"
 _HINTS_BY_REASON = {
     "resourceIsEncryptedWithCustomerEncryptionKey": _NAME_KEY,
     "customerEncryptionKeyIsIncorrect": _NAME_KEY,
+    "objectUnderActiveHold": "have its hold released, then start again",
+    "retentionPolicyNotMet": "start again when its retention has ended",
 }
 
 
@@ -65,7 +67,7 @@ class HttpError(TransferError):
     """A response whose `status` ended a transfer; `what` names the request, `message` is the server's redacted text.
 
     `headers` are those of the response, empty if not given. `cause` is the word by which the service names the reason,
-    empty without one. The statuses 401, 403, 404 and 412 have a hint, and so have errors about encryption keys.
+    empty without one. The statuses 401, 403, 404 and 412 have a hint, and so have errors about keys, holds and retention.
 
     >>> try:
     ...     ls("gs://no-such-bucket/")
@@ -80,7 +82,7 @@ class HttpError(TransferError):
         self.message = redact(message)
         self.cause = cause
         why = f": {self.message}" if message else ""
-        super().__init__(f"{what}: {status_phrase(status)}{why}", _HINTS.get(status) or _HINTS_BY_REASON.get(cause))
+        super().__init__(f"{what}: {status_phrase(status)}{why}", _HINTS_BY_REASON.get(cause) or _HINTS.get(status))
         self.what = what
         self.status = status
         self.headers = headers or {}

@@ -8,7 +8,7 @@ import pytest
 
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud
-from forbear_transfer import Settings, Url, cp, plan
+from forbear_transfer import Settings, Url, cp, plan, rm
 from forbear_transfer.execution import perform_one
 from forbear_transfer.items import Item
 
@@ -44,3 +44,37 @@ def test_a_folder_without_recursive_is_said_to_be_one(here: Path, cloud: Cloud, 
     assert (failure.error, failure.hint) == ("gs://bkt/d does not exist", "there are objects below it: use `recursive`")
     assert "404" in (missing.error or "")
     assert len(plan("gs://bkt/d", target, settings=settings)) == 1
+
+
+def test_a_folder_without_recursive_is_said_to_be_one_also_where_a_folder_is_in_the_way(
+    here: Path, cloud: Cloud
+) -> None:
+    """The folder here has that name from an earlier copy; an object of that name is told that it is in the way."""
+    cloud.store.put("bkt", "d/a", b"1")
+    (here / "d").mkdir()
+    settings = Settings(endpoint=cloud.url)
+    (failure,) = cp("gs://bkt/d", ".", settings=settings).failures
+    assert (failure.error, failure.hint) == ("gs://bkt/d does not exist", "there are objects below it: use `recursive`")
+    cloud.store.put("bkt", "d", b"2")
+    (failure,) = cp("gs://bkt/d", ".", settings=settings).failures
+    assert failure.error == "cannot write ./d: it is a folder"
+
+
+@pytest.mark.parametrize(
+    ("fields", "hint"),
+    [
+        ({"temporaryHold": True}, "have its hold released, then start again"),
+        ({"eventBasedHold": True}, "have its hold released, then start again"),
+        ({}, "start again when its retention has ended"),
+    ],
+)
+def test_what_may_not_be_deleted_yet_has_its_own_cure(cloud: Cloud, fields: dict[str, bool], hint: str) -> None:
+    """No permission helps against a hold or a retention."""
+    if not fields:
+        cloud.store.bucket("bkt").fields["retentionPolicy"] = {"retentionPeriod": "1000"}
+    cloud.store.put("bkt", "a", b"1", fields)
+    cloud.store.put("bkt", "b", b"2")
+    settings = Settings(endpoint=cloud.url)
+    for summary in (rm("gs://bkt/a", settings=settings), cp("gs://bkt/b", "gs://bkt/a", settings=settings)):
+        assert [one.hint for one in summary.failures] == [hint]
+    assert cloud.store.object("bkt", "a").data == b"1"

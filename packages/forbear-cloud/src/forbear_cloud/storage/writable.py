@@ -34,6 +34,9 @@ _OBJECT_FIELDS: Mapping[str, type] = {
     **dict.fromkeys(("temporaryHold", "eventBasedHold"), bool),
     **dict.fromkeys(("metadata", "retention"), dict),
 }  # fmt: skip
+_CLASSES = {
+    "STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE", "MULTI_REGIONAL", "REGIONAL", "DURABLE_REDUCED_AVAILABILITY",
+}  # fmt: skip
 _STRING_MAPS = ("labels", "metadata")
 _TYPE_NAMES = {str: "a string", list: "a list", bool: "true or false", dict: "an object"}
 
@@ -107,6 +110,8 @@ def _check(body: Mapping[str, Json], types: Mapping[str, type]) -> JsonObject:
             continue
         if value is not None and not isinstance(value, kind):
             raise invalid(f"Invalid value for {name}: it must be {_TYPE_NAMES[kind]}.")
+        if name == "storageClass" and value is not None and str(value).upper() not in _CLASSES:
+            raise invalid(f"Invalid value for storageClass: '{str(value)[:80]}' is no storage class.")
         if name in _STRING_MAPS:
             for key, entry in get_object(body, name).items():
                 if entry is not None and not isinstance(entry, str):

@@ -15,6 +15,7 @@ from forbear_transfer.plans.trees import Entry, is_folder, read_batches, walk
 from forbear_transfer.plans.wildcards import compile_pattern, is_wild, literal_start
 from forbear_transfer.storage.client import Storage
 
+_BY_NAME = "copy folders with `recursive`, and an object of just this name with `literal`"
 _PERMIT = "ask for the permission to read it, or copy what can be read by itself"
 
 
@@ -166,7 +167,8 @@ async def _match_in_cloud(storage: Storage, source: Source, url: Url, recursive:
         name = url.name.rstrip("/").rpartition("/")[2] or url.bucket
         if not recursive:
             there = await find_folder_object(storage, url, whole=not source.literal)
-            yield _refuse_folder(url, name) if there is None else _name_whole(there)
+            refused = _refuse_folder(url, name) if not url.name else replace(_refuse_folder(url, name), hint=_BY_NAME)
+            yield refused if there is None else _name_whole(there)
         elif await storage.is_folder(url) or not url.name:  # a bucket that can be listed exists, even if it is empty
             yield Match(url, name, folder=True)
     elif not recursive or url.generation is not None:

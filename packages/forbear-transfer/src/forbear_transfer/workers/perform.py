@@ -1,5 +1,6 @@
 """Transfer one item, whatever its action is."""
 
+import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import BinaryIO
@@ -86,8 +87,10 @@ async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath |
         return await _upload(storage, item, source, state)
     try:
         return await _copy_object(storage, item, source, folders, state)
-    except HttpError as error:
-        if error.status != 404 or item.object is not None or source.generation:
+    except TransferError as error:
+        is_gone = isinstance(error, HttpError) and error.status == 404
+        is_in_the_way = isinstance(item.target, str) and os.path.isdir(item.target)  # noqa: ASYNC240
+        if not (is_gone or is_in_the_way) or item.object is not None or source.generation:
             raise
         if not await storage.is_folder(source) or await storage.stat(source) is not None:
             raise
