@@ -67,7 +67,7 @@ class HttpError(TransferError):
     """A response whose `status` ended a transfer; `what` names the request, `message` is the server's redacted text.
 
     `headers` are those of the response, empty if not given. `cause` is the word by which the service names the reason,
-    empty without one. The statuses 401, 403, 404 and 412 have a hint, and so have errors about keys, holds and retention.
+    empty without one. The statuses 401, 403, 404 and 412 have a hint, and so have errors about keys, holds, retention.
 
     >>> try:
     ...     ls("gs://no-such-bucket/")
