@@ -49,7 +49,7 @@ def test_a_folder_without_recursive_is_said_to_be_one(here: Path, cloud: Cloud, 
 def test_a_folder_without_recursive_is_said_to_be_one_also_where_a_folder_is_in_the_way(
     here: Path, cloud: Cloud
 ) -> None:
-    """The folder here has that name from an earlier copy; an object of that name is told that it is in the way."""
+    """The folder here is from an earlier copy. Where there is an object of that name, the folder is in its way."""
     cloud.store.put("bkt", "d/a", b"1")
     (here / "d").mkdir()
     settings = Settings(endpoint=cloud.url)
