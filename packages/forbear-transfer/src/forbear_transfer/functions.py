@@ -160,11 +160,12 @@ def rsync(
 ) -> Summary:
     """Make the folder `target` have what the folder `source` has, and return the Summary. At least one is in the cloud.
 
-    Without `recursive`, only the files directly in it count. `delete` deletes what only the target has, once all copies
-    have succeeded, and never what `exclude` matches or `include` leaves out. If there are more than `max_delete` of
-    them, nothing is deleted, and the run fails. `checksum` compares the CRC32C of local files instead of their
-    modification times; `size_only` compares nothing but sizes. `update` skips what is newer at the target. `dry_run`
-    changes nothing: each item is a Finished event that says what would be done.
+    Without `recursive`, only the files directly in it count; a skipped item says which folders are left out. `delete`
+    deletes what only the target has, once all copies have succeeded, and never what `exclude` matches or `include`
+    leaves out. If there are more than `max_delete` of them, or the source has nothing to copy, nothing is deleted, and
+    the run fails. `checksum` compares the CRC32C of local files instead of their modification times; `size_only`
+    compares nothing but sizes. `update` skips what is newer at the target. `dry_run` changes nothing: each item is a
+    Finished event that says what would be done.
 
     `manifest` is a file that records the outcomes; unlike that of `cp`, it skips nothing. The other options are those
     of `cp`. Objects that are the same keep their metadata. It blocks: RuntimeError inside a running event loop.
