@@ -151,7 +151,7 @@ def test_an_empty_bucket(filled: Cloud) -> None:
     [
         ("gs://bkt/none", "gs://bkt/none does not exist", "check the name"),
         ("gs://bkt/dir", "gs://bkt/dir does not exist", "there are objects below it: use `recursive`"),
-        ("gs://bkt/dir/", "gs://bkt/dir/ is a folder", "use `recursive`"),
+        ("gs://bkt/dir/", "gs://bkt/dir/ is a folder", "use `recursive`, or `literal` for an object of just this name"),
         ("gs://bkt", "gs://bkt/ is a bucket", "use `recursive`"),
         ("gs://bkt/x*", "nothing matches gs://bkt/x*", "quote the pattern if the shell may have read it"),
         (

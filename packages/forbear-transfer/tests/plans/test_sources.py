@@ -172,6 +172,8 @@ def test_an_object_whose_name_ends_with_a_slash(here: Path, cloud: Cloud, name: 
         [failure] = (mv if moves else cp)(address, "gs://copies/x", settings=settings).failures
         hint = "copy folders with `recursive`, and an object of just this name with `literal`"
         assert (failure.error, failure.hint) == ("it is a folder", hint)
+    [failure] = rm(address, settings=settings).failures
+    assert failure.hint == "use `recursive`, or `literal` for an object of just this name"
     assert mv(address, "gs://copies/x", literal=True, settings=settings).done == 1
     assert cloud.store.object("copies", "x").data == b"new"
     assert [one.name for one in cloud.store.bucket("bkt").versions() if one.deleted is None] == [f"{name}below"]

@@ -91,7 +91,9 @@ async def _select(
                     yield _make_match(listed)
         elif match.folder:
             kind = "folder" if match.source.name else "bucket"
-            yield replace(match, problem=f"{match.source} is a {kind}", hint=cure)
+            is_both = cautious and match.source == url and bool(match.source.name)
+            hint = f"{cure}, or `literal` for an object of just this name" if is_both else cure
+            yield replace(match, problem=f"{match.source} is a {kind}", hint=hint)
         elif match.object is not None:
             yield match
         else:
