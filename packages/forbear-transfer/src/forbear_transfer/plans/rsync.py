@@ -61,7 +61,8 @@ class RsyncPlan:
         self._links: dict[str, Entry] = {}
         self._unseen: dict[str, Entry] = {}
         self._kept: Counter[str] = Counter()
-        self._subfolders: list[str] = []
+        self._subfolders = 0
+        self._first_subfolder = ""
 
     async def copies(self) -> AsyncGenerator[Item]:
         """Yield an item for each file or object of the source that the target lacks or has in another version.
@@ -210,10 +211,11 @@ class RsyncPlan:
     def _note_subfolder(self, name: str) -> None:
         """Record a folder in the source that is left out without `recursive`, and not by `exclude`."""
         if not any(pattern.match(name) for pattern in self._names.exclude):
-            self._subfolders.append(name)
+            self._subfolders += 1
+            self._first_subfolder = self._first_subfolder or name
 
     def _skip_subfolders(self) -> Item:
-        count, first = len(self._subfolders), self._subfolders[0]
+        count, first = self._subfolders, self._first_subfolder
         which = f"its subfolder {first}" if count == 1 else f"its {count} subfolders, such as {first}"
         return Item(self._source, self._target.at, size=0).skip(f"{which}: include them with `recursive`")
 
