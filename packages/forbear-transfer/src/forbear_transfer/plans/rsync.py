@@ -61,8 +61,7 @@ class RsyncPlan:
         self._links: dict[str, Entry] = {}
         self._unseen: dict[str, Entry] = {}
         self._kept: Counter[str] = Counter()
-        self._subfolders = 0
-        self._first_subfolder = ""
+        self._subfolders, self._first = 0, ""
 
     async def copies(self) -> AsyncGenerator[Item]:
         """Yield an item for each file or object of the source that the target lacks or has in another version.
@@ -211,13 +210,12 @@ class RsyncPlan:
     def _note_subfolder(self, name: str) -> None:
         """Record a folder in the source that is left out without `recursive`, and not by `exclude`."""
         if not any(pattern.match(name) for pattern in self._names.exclude):
-            self._subfolders += 1
-            self._first_subfolder = self._first_subfolder or name
+            self._subfolders, self._first = self._subfolders + 1, self._first or name
 
     def _skip_subfolders(self) -> Item:
-        count, first = self._subfolders, self._first_subfolder
-        which = f"its subfolder {first}" if count == 1 else f"its {count} subfolders, such as {first}"
-        return Item(self._source, self._target.at, size=0).skip(f"{which}: include them with `recursive`")
+        many = self._subfolders > 1
+        which = f"{self._subfolders} subfolders, such as {self._first}" if many else f"subfolder {self._first}"
+        return Item(self._source, self._target.at, size=0).skip(f"its {which}: include them with `recursive`")
 
     def _note_empty_folder(self) -> None:
         """Record the empty folder that came last as an extra, since no copy goes into it."""
