@@ -3,11 +3,13 @@
 import sys
 
 from forbear.core.report import report_on
-from forbear.evidence.sent import Sent, top_of
-from forbear.http.request import Request
+from forbear.evidence.sent import GENERATORS, Sent, list_files, top_of
+from forbear.evidence.table import CLIENTS
+from forbear.http.request import READS, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import CodeType, FrameType, TracebackType
     from typing import Any
 
@@ -15,6 +17,10 @@ _KEEPS_LOCALS = sys.version_info < (3, 13)
 """True where a frame keeps the dict of its variables once it was read, and so all that they refer to."""
 
 IS_FUNCTION = 1  # CO_OPTIMIZED: the variables of a module or a class are the real ones, and must not be cleared
+
+_NO_CALLERS = CLIENTS | {"forbear"}
+_MOST_CALLERS = 20
+_WITH_BODIES = frozenset({"http", "aws"})
 
 
 class Look:
@@ -31,6 +37,7 @@ class Look:
     - `error` is the error whose traceback is read.
     - `entries` has the entries that were read: an error that is raised with the traceback of another one goes on
       with its entries.
+    - `traces` has the first entry of each traceback.
     - `serves` is True within the frames that send the current request: what they send over HTTP is that request.
     - `service` is the service whose client sends what is found in this traceback, None if no such client does.
     """
@@ -45,6 +52,7 @@ class Look:
         self.sent: dict[int, Sent] = {}
         self.entries: set[TracebackType] = set()
         self.links: dict[FrameType, int] = {}
+        self.traces: list[TracebackType | None] = []
         self.operations: list[tuple[str, str, dict[str, Any]]] = []
         self._opened: dict[FrameType, dict[str, Any]] = {}
         self._senders: set[tuple[int | None, int]] = set()
@@ -115,6 +123,20 @@ class Look:
         """The local variables of the frame that called the one that is read, {} without one."""
         return {} if self.above is None else self.names(self.above)
 
+    def list_callers(self, trace: "TracebackType") -> "list[TracebackType]":
+        """Return the entries before one of the current traceback, the nearest first."""
+        entry = self.traces[-1]
+        callers: list[TracebackType] = []
+        while entry is not None and entry is not trace:
+            callers.append(entry)
+            entry = entry.tb_next
+        return callers[: -_MOST_CALLERS - 1 : -1]
+
+    def find_above(self, trace: "TracebackType", test: "Callable[[object], object]") -> "Any":
+        """Return the variable that passes a test, of the callers of an entry, the nearest first; None without one."""
+        values = (value for each in self.list_callers(trace) for value in self.names(each).values())
+        return next(filter(test, values), None)
+
     def is_called_by(self, client: str) -> bool:
         """Return whether a function of `client` called the one that is read."""
         return self.above is not None and client_of(self.above.tb_frame) == client
@@ -136,7 +158,10 @@ class Look:
         return method in (None, sent.subject.method) and (host is None or host == sent.subject.origin[1])
 
     def close(self) -> None:
-        """Give requests the operation that they are sent for, if there is just one, and let go of all variables."""
+        """Give requests the operation that they are sent for, if there is just one, and let go of all variables.
+
+        What the functions around the clients may have read counts for each write.
+        """
         if len(self.operations) == 1:
             ((base, name, parameters),) = self.operations
             for sent in self.sent.values():
@@ -145,9 +170,29 @@ class Look:
                         sent.operation = name, parameters
                     else:
                         sent.service = "llm"
+        writes = [each for each in self.sent.values() if each.protocol in _WITH_BODIES and each.method not in READS]
+        if writes:
+            files, seeks = self._list_files()
+            for sent in writes:
+                found = () if sent.rewound else (*sent.streams, *files)
+                sent.streams = tuple(each for each in found if type(each) in GENERATORS) if seeks else found
         if _KEEPS_LOCALS:
             for names in self._opened.values():
                 names.clear()
+
+    def _list_files(self) -> "tuple[list[object], bool]":
+        """Return what the functions around the clients may have read, and whether one names `seek`, to begin anew."""
+        found: list[object] = []
+        seeks = False
+        for first in self.traces:
+            entry, left = first, _MOST_CALLERS
+            while entry is not None and left:
+                if client_of(entry.tb_frame) not in _NO_CALLERS:
+                    seeks = seeks or "seek" in entry.tb_frame.f_code.co_names
+                    left -= 1
+                    found += list_files(self.names(entry))
+                entry = entry.tb_next
+        return found, seeks
 
 
 def client_of(frame: "FrameType") -> str:

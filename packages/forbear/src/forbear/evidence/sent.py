@@ -1,13 +1,17 @@
-"""`Sent`, one request that an error shows, and `Evidence`, all of them; `get_own` runs no user code."""
+"""`Sent`, one request that an error shows, and `Evidence`, all of them; `get_own` and `was_read` run no user code."""
 
 from functools import lru_cache
+from io import BufferedRandom, BufferedReader, BytesIO, FileIO, StringIO, TextIOWrapper
+from itertools import islice
 from operator import itemgetter
-from types import MemberDescriptorType
+from types import AsyncGeneratorType, GeneratorType, MemberDescriptorType
 
+from forbear.core.check import is_mapping
 from forbear.http.request import Request, join_lines, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
 MOST_BODY = 64 * 1024
@@ -35,6 +39,8 @@ class Sent:
     - `hop` is True for a request that was answered by a redirect; one of UNEXECUTED has executed nothing.
     - `status` is the HTTP status of its response, None without one.
     - `watched` is True for commands that depend on a WATCH before them.
+    - `cure` says what to do if it could not be read, None for the usual.
+    - `streams` has what can be read once only in its body, or near it. `rewound`: its client begins them anew.
 
     It has bodies and headers, so it must not outlive the judgement.
     """
@@ -42,6 +48,9 @@ class Sent:
     service: str | None = None
     operation: "tuple[str, dict[str, Any]] | None" = None
     watched = False
+    cure: str | None = None
+    streams: tuple[object, ...] = ()
+    rewound = False
 
     def __init__(
         self,
@@ -233,3 +242,73 @@ def body_of(body: object) -> bytes | None:
     if (type(body) is bytes or type(body) is bytearray) and len(body) <= MOST_BODY:
         return bytes(body)
     return None
+
+
+_WHOLE = frozenset({bytes, str, bytearray, memoryview, int, float, bool, type(None)})
+_LISTS = frozenset({dict, list, tuple})
+_READERS = frozenset({"read", "__next__", "__anext__"})
+_BUFFERED = frozenset({BufferedReader, BufferedRandom})
+_FILES = frozenset({*_BUFFERED, FileIO, BytesIO, StringIO})
+GENERATORS = frozenset({GeneratorType, AsyncGeneratorType})
+_SOURCES = frozenset({*_BUFFERED, *GENERATORS, FileIO, BytesIO, TextIOWrapper})
+_MOST = 20
+_LEVELS = 3
+"""The levels of wrappers in which a stream may lie, such as a progress bar around a file; boto3 has two."""
+
+
+def list_streams(*bodies: object) -> tuple[object, ...]:
+    """Return what can be read once only among bodies, in lists and dicts of them, and in what wraps it."""
+    if _WHOLE.issuperset(map(type, bodies)):  # most bodies
+        return ()
+    return tuple(_find_streams(bodies, _LEVELS))
+
+
+def _find_streams(things: "Iterable[object]", levels: int) -> "Iterator[object]":
+    for thing in list(islice(things, _MOST)):
+        kind = type(thing)
+        if kind in _WHOLE:
+            continue
+        if kind not in _LISTS and _is_stream(thing):
+            yield thing
+        if levels:
+            held: Any = thing if kind in _LISTS else dict_of(thing)
+            yield from _find_streams(held.values() if is_mapping(held) else held, levels - 1)
+
+
+def _is_stream(thing: object) -> bool:
+    """Return whether `thing` can be read once only, by what it is; no code of it runs."""
+    if _is_temporary(thing) or "read" in dict_of(thing):
+        return True
+    return any(not _READERS.isdisjoint(each.__dict__) for each in type(thing).__mro__)
+
+
+def _is_temporary(thing: object) -> bool:
+    return type(thing).__module__ == "tempfile"
+
+
+def list_files(names: "dict[str, object]") -> tuple[object, ...]:
+    """Return the files and generators among a function's variables: what it sent may have been read of them."""
+    return tuple(each for each in names.values() if type(each) in _SOURCES or _is_temporary(each))
+
+
+def was_read(thing: object) -> bool:
+    """Return whether something of a stream may have been read. Only Python's own files and generators can say no.
+
+    A pipe cannot be asked: `tell` would wait for another thread that reads it.
+    """
+    if _is_temporary(thing):
+        thing = get_own(thing, "file") or get_own(thing, "_file")
+    kind = type(thing)
+    stream: Any = thing
+    if kind is GeneratorType:
+        return stream.gi_running or stream.gi_suspended or stream.gi_frame is None
+    if kind is AsyncGeneratorType:
+        return bool(stream.ag_running or stream.ag_frame is None or getattr(stream, "ag_suspended", True))  # 3.12
+    try:
+        if kind is TextIOWrapper:
+            return was_read(stream.buffer)
+        if kind not in _FILES or (kind in _BUFFERED and type(stream.raw) is not FileIO):
+            return True
+        return not stream.seekable() or stream.tell() > 0
+    except (OSError, ValueError):  # it is closed
+        return True

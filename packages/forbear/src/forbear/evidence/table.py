@@ -41,6 +41,9 @@ _SDK_MODULES = (
     "anthropic.resources.beta.messages.messages",
 )
 
+_READ_METHODS = (
+    "_error_catcher", "_fp_read", "json", "_decode", "_flush_decoder", "read", "read1", "stream", "read_chunked",
+)  # fmt: skip
 _COLLECTION_METHODS = (
     "find_one", "count_documents", "estimated_document_count", "distinct", "list_indexes", "index_information",
     "insert_one", "insert_many", "update_one", "update_many", "replace_one", "delete_one", "delete_many", "bulk_write",
@@ -61,19 +64,22 @@ _CHANNEL_METHODS = (
 _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     "httpx:request": {("_send_single_request",): _HTTPX},
     "httpx:redirects": {("_send_handling_redirects",): _HTTPX},
-    "httpx:body": {("iter_raw", "aiter_raw", "json"): _HTTPX_MODELS},
+    "httpx:body": {
+        ("iter_raw", "aiter_raw", "iter_bytes", "aiter_bytes", "json", "text", "content"): _HTTPX_MODELS,
+    },
     "requests:request": {("send",): ("requests.adapters", "niquests.adapters", *_SESSIONS)},
     "requests:redirects": {("resolve_redirects",): _SESSIONS},
     "requests:body": {
-        ("generate", "json"): ("requests.models", "niquests.models"),
-        ("content",): ("niquests.models",),
+        ("generate", "json", "content", "text", "iter_content", "iter_lines"): ("requests.models", "niquests.models"),
     },
     "urllib3:redirected": {("urlopen",): MANAGERS},
     "urllib3:request": {("urlopen",): POOLS},
-    "urllib3:body": {("_error_catcher", "_fp_read", "json"): RESPONSES},
+    "urllib3:body": {_READ_METHODS: RESPONSES},
+    "urllib3:streamed": {("read", "readinto", "_verify_content_length"): ("botocore.response",)},
     "urllib:opened": {("open",): ("urllib.request",)},
     "urllib:request": {("do_open",): ("urllib.request",)},
     "urllib:connection": {("request", "getresponse"): ("http.client",)},
+    "urllib:retrieved": {("urlretrieve",): ("urllib.request",)},
     "urllib:body": {("read", "readinto", "read1", "peek", "readline"): ("http.client",)},
     "urllib:procedure": {("single_request",): ("xmlrpc.client",)},
     "aiohttp:request": {("_request",): ("aiohttp.client",)},
@@ -146,6 +152,11 @@ for _reader, _places in _BY_READER.items():
         for _function in _functions:
             FRAMES.setdefault(_function, {}).update(dict.fromkeys(_modules, _reader))
 
+CLIENTS = frozenset(
+    {module.partition(".")[0] for modules in FRAMES.values() for module in modules} | {"boto3", "s3transfer"}
+)
+"""The top packages of all clients that have a reader."""
+
 SENDERS = {"httpx:request": True, "requests:request": True, "urllib:request": False}
 """The readers of frames that send a request object, which others may send again. True if one look at a frame is enough.
 
@@ -174,6 +185,19 @@ ATTRIBUTES: "dict[str, dict[str, str]]" = {
     "_state": {"grpc": "sdk:rpc_ended"},
 }
 """The readers of attributes, by name and by the package of the value; "*" for any."""
+
+ANSWERS: "dict[str, dict[str, str]]" = {
+    "Response": {
+        "httpx": "httpx:answered",
+        "httpx2": "httpx:answered",
+        "requests.models": "requests:answered",
+        "niquests.models": "requests:answered",
+    },
+    "AsyncResponse": {"niquests.models": "requests:answered"},
+    "ClientResponse": {"aiohttp.client_reqrep": "aiohttp:response"},
+    "HTTPResponse": {"http.client": "urllib:answered", **dict.fromkeys(RESPONSES, "urllib3:answered")},
+}
+"""The readers of responses, by the name and the module of their class."""
 
 
 @cache

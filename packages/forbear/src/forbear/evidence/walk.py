@@ -5,14 +5,19 @@ keeps no reference to frames or their variables.
 """
 
 import builtins
+import re
+from itertools import islice
 
-from forbear.core.chain import attributes_of, list_errors, traceback_of
+from forbear.core.chain import arguments_of, attributes_of, list_errors, traceback_of
+from forbear.core.report import ATTRIBUTE, EXTENSION
 from forbear.evidence.look import IS_FUNCTION, Look, client_of
-from forbear.evidence.sent import Evidence, Sent, package
-from forbear.evidence.table import ATTRIBUTES, FRAMES, SENDERS, reader
+from forbear.evidence.sent import MOST_BODY, Evidence, Sent, get_own, package, top_of
+from forbear.evidence.table import ANSWERS, ATTRIBUTES, CLIENTS, FRAMES, SENDERS, reader
+from forbear.http.request import READS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import FrameType, TracebackType
 
 _PLAIN = frozenset(
@@ -23,6 +28,11 @@ _PLAIN = frozenset(
 """Python's own classes of errors: reading an attribute of such an error runs no user code."""
 _TEXTS = frozenset((str, int))
 _ATTRIBUTES = ATTRIBUTES.keys()
+
+_LOOKS = frozenset({"status_code", "status", "ok", "is_success", "is_error", "is_server_error", "json"})
+"""The names in the code of a function that looks at a response before it raises an error of its own."""
+_REMOTE = frozenset({"_RemoteTraceback", "RemoteTraceback"})
+"""The causes that pools of processes give to the errors of their workers, with the traceback as a text."""
 
 MOST_ERRORS = 50
 MOST_FRAMES = 200
@@ -40,12 +50,13 @@ def is_bare(error: BaseException) -> bool:
     for argument in error.args:
         if type(argument) not in _TEXTS:
             return False
-    trace = error.__traceback__
+    trace, code = error.__traceback__, None
     while trace is not None:
-        if trace.tb_frame.f_code.co_name in FRAMES:
+        code = trace.tb_frame.f_code
+        if code.co_name in FRAMES:
             return False
         trace = trace.tb_next
-    return True
+    return code is None or _LOOKS.isdisjoint(code.co_names)
 
 
 def find(error: BaseException, handled: BaseException | None) -> Evidence | None:
@@ -76,10 +87,17 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
         kept = attributes_of(each)
         if kept and not _ATTRIBUTES.isdisjoint(kept):
             _read_attributes(each, kept, look)
+        args = arguments_of(each)
+        if kept or len(args) > 1 or (args and type(args[0]) not in _TEXTS):
+            _read_kept(each, (*args[:10], *islice(kept.values(), 20)), look)
         trace = traceback_of(each)
         if trace not in look.entries:
             look.error = each
             _read_frames(trace, look)
+    if len(errors) > 1:
+        for each in errors[1:]:
+            if type(each).__name__ in _REMOTE:
+                _read_remote(each, look)
     look.close()
     return Evidence(tuple(look.sent.values()), errors) if look.sent else None
 
@@ -92,6 +110,7 @@ def _read_frames(entry: "TracebackType | None", look: Look) -> None:
     functions, entries, above = FRAMES, look.entries, None
     frames: set[FrameType] = set()
     look.current = None
+    look.traces.append(entry)
     while entry is not None:
         frame = entry.tb_frame
         function = frame.f_code.co_name
@@ -107,6 +126,8 @@ def _read_frames(entry: "TracebackType | None", look: Look) -> None:
                     _read_frame(entry, frame, look, name, len(frames))
         above, entry = entry, entry.tb_next
     look.serves, look.service = False, None
+    if entry is None and above is not None and not _LOOKS.isdisjoint(above.tb_frame.f_code.co_names):
+        _read_looked_at(above, look)
 
 
 def _read_frame(entry: "TracebackType", frame: "FrameType", look: Look, name: str, number: int) -> None:
@@ -159,6 +180,67 @@ def _read_attributes(error: BaseException, kept: "dict[str, object]", look: Look
                 except Exception as broken:
                     look.add(id(value), Sent(package(error), "", "", unread=f"{type(broken).__name__} in its reader"))
 
+
+def _read_kept(error: BaseException, values: "Iterable[object]", look: Look) -> None:
+    """Let the readers read the responses among what an error holds: its arguments, and attributes of any name."""
+    for value in values:
+        kind = type(value)
+        if kind.__name__ in ANSWERS and (found := ANSWERS[kind.__name__].get(kind.__module__)) is not None:
+            if top_of(str(type(error).__module__)) in CLIENTS or _is_ours(value):
+                continue  # the frames show more, or our adapter has judged it
+            try:
+                reader(found)(look, error, value)
+            except Exception as broken:
+                look.add(id(value), Sent(package(value), "", "", unread=f"{type(broken).__name__} in its reader"))
+
+
+def _read_looked_at(entry: "TracebackType", look: Look) -> None:
+    """Read the responses with an error status that a function had as variables when it raised an error of its own.
+
+    They only ever stop, so reads do not count: nobody knows what else the function has sent.
+    """
+    if client_of(entry.tb_frame) in CLIENTS:
+        return
+    known, look.current = set(look.sent), None
+    answers = [value for value in look.names(entry).values() if type(value).__name__ in ANSWERS]
+    _read_kept(BaseException(), filter(_is_error, answers), look)
+    found = look.sent.keys() - known
+    if all(look.sent[key].method in READS for key in found):
+        for key in found:
+            del look.sent[key]
+
+
+def _is_ours(response: object) -> bool:
+    """Return whether an adapter of forbear has sent the request: it reported on the response."""
+    extensions = get_own(response, "extensions")
+    if type(extensions) is dict and EXTENSION in extensions:
+        return True
+    return any(get_own(each, ATTRIBUTE) is not None for each in (response, get_own(response, "raw")))
+
+
+def _is_error(response: object) -> bool:
+    status = get_own(response, "status_code") or get_own(response, "status")
+    return type(status) is int and status >= 400
+
+
+def _read_remote(error: BaseException, look: Look) -> None:
+    """Read the text of a traceback of another process: if a client stands in it, it has sent a request.
+
+    What the error itself keeps is enough, unless a redirect came before.
+    """
+    text = get_own(error, "tb")
+    for path, function in _LINE.findall(text[-MOST_BODY:]) if type(text) is str else ():
+        name = path.replace("\\", "/")
+        for module, found in FRAMES.get(function, {}).items():
+            if name.endswith("/" + module.replace(".", "/")) and (not look.sent or found == "requests:redirects"):
+                client = module if module == "http.client" else top_of(module)
+                sent = Sent(client, "", "", unread="its traceback is in another process")
+                sent.cure = "decorate the function that runs in the other process"
+                look.add(id(error), sent)
+                return
+
+
+_LINE = re.compile(r'File "([^"\n]+)\.py", line \d+, in (\w+)')
 
 _KNOWN = frozenset(
     {"aiohttp", "botocore", "grpc", "httpx", "httpx2", "niquests", "redis", "requests", "urllib3", "valkey"}

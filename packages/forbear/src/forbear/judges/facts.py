@@ -7,7 +7,7 @@ from forbear.apis import find_api
 from forbear.core.decide import Reason
 from forbear.core.report import report_on
 from forbear.core.service import Judgement, OperationSet
-from forbear.evidence.sent import UNEXECUTED, Sent
+from forbear.evidence.sent import UNEXECUTED, Sent, was_read
 from forbear.http import preconditions
 from forbear.http.api import IdempotencyKey
 from forbear.http.patterns import Cover, covers, is_for_its_host, patterns
@@ -41,6 +41,7 @@ class Facts:
 
     - `what` names the request in notes, `cure` says how to vouch for it.
     - `not_sent`: it was certainly not executed. `rolled_back`: the transaction that it belonged to was.
+    - `used_up`: its body comes from outside of the function, and this attempt has read it.
     - `refused`: the server answered that the request is wrong, so it did not execute it.
     - `still_open`: it belongs to a transaction that the error did not end.
     - `vouched`: the user says that it may be executed twice.
@@ -59,6 +60,7 @@ class Facts:
     - `automatic`: its key is one that an adapter made. It is used again only while the outcome is unknown.
     """
 
+    used_up = False
     refused = False
     rolled_back: bool | None = None
     still_open = False
@@ -147,8 +149,10 @@ def http_facts(
     have the report of an adapter of ours that sent it, and the word of scopes that were open then.
     """
     request = sent.subject
+    status = 0 if sent.status is None or sent.hop else sent.status
     if not isinstance(request, Request):
         facts = Facts(sent, f"{sent.method or 'a request'} of {sent.client}", VOUCH_FOR_ALL)
+        facts.refused = 400 <= status < 500 and status not in _UNKNOWN
         facts.safe = sent.method in READS or sent.method in IDEMPOTENT
         facts.unread = None if facts.safe else sent.unread
         return facts
@@ -158,7 +162,6 @@ def http_facts(
     if is_free(judgement):
         facts.is_read = True
         return facts
-    status = 0 if sent.status is None or sent.hop else sent.status
     facts.refused = 400 <= status < 500 and status not in _UNKNOWN
     if api is not None:
         facts.not_sent = facts.not_sent or (status in api.not_executed and is_for_its_host(request))
@@ -178,6 +181,13 @@ def http_facts(
     if facts.condition is None and not facts.safe and judgement.refused is None:
         _read_key(facts, request, (None if api is None else api.key) or find_api(request.origin).key, arguments)
     return facts
+
+
+def is_used_up(sent: Sent, not_sent: bool, arguments: Arguments, errors: "Sequence[BaseException]") -> bool:
+    """Return whether the attempt has read a body of outside, which the next one would find read."""
+    if not_sent or not sent.streams:
+        return False
+    return arguments.reach_object({id(each) for each in sent.streams if was_read(each)}, errors)
 
 
 def are_reads(requests: "Iterable[Sent]", apis: "tuple[Api, ...]") -> bool:

@@ -15,7 +15,7 @@ from forbear.evidence.sent import Evidence, Sent
 from forbear.http.request import READS
 from forbear.judges.arguments import Arguments
 from forbear.judges.data_facts import BY_PROTOCOL, is_refused, was_read
-from forbear.judges.facts import VOUCH_FOR_ALL, Facts, Word, are_reads, http_facts, is_covered
+from forbear.judges.facts import VOUCH_FOR_ALL, Facts, Word, are_reads, http_facts, is_covered, is_used_up
 from forbear.text.redact import redact
 
 TYPE_CHECKING = False
@@ -58,6 +58,13 @@ _ALWAYS = _check(lambda _: True)
 
 
 ROWS: tuple[Ruling, ...] = (
+    Ruling(
+        "used_up",
+        False,
+        attrgetter("used_up"),
+        "{what} sent what the attempt read from a file or an iterator of outside, and the next would send what is left",
+        "open it in the function, or pass bytes",
+    ),
     Ruling("read", True, attrgetter("is_read")),
     Ruling("not_sent", True, attrgetter("not_sent")),
     Ruling("refused", True, attrgetter("refused")),
@@ -163,13 +170,16 @@ def facts_of(
 ) -> Facts:
     """Return the facts about a request that `errors` show; `safe` and `apis` are the user's word."""
     if sent.protocol == "http":
-        return http_facts(sent, arguments, safe, apis, errors)
+        facts = http_facts(sent, arguments, safe, apis, errors)
+        facts.used_up = is_used_up(sent, facts.not_sent, arguments, errors)
+        return facts
     if sent.unread is not None:
-        facts = Facts(sent, f"a request of {sent.client or 'some client'}", VOUCH_FOR_ALL)
+        facts = Facts(sent, f"a request of {sent.client or 'some client'}", sent.cure or VOUCH_FOR_ALL)
         facts.unread = sent.unread
         facts.refused = sent.protocol == "grpc" and is_refused(errors[0])
     else:
         facts = BY_PROTOCOL[sent.protocol](sent, errors, arguments)
+        facts.used_up = is_used_up(sent, facts.not_sent, arguments, errors)
     if not (facts.is_read or facts.not_sent):
         facts.vouched = _is_named(sent, safe) or is_covered(sent.subject, safe, errors)
     return facts

@@ -87,6 +87,7 @@ def test_every_row_that_stops_says_why_and_what_to_do() -> None:
 
 UNDER_KEY, MADE_BY_US = {"condition": "key", "kept": True}, {"condition": "key", "automatic": True, "done": True}
 CHOSEN: dict[str, dict[str, Any]] = {
+    "used_up": {"used_up": True, "is_read": True},
     "read": {"is_read": True, "safe": True, "read_before": True, "unread": "lost"},
     "not_sent": {"not_sent": True, "refused": True},
     "refused": {"refused": True, "rolled_back": True},

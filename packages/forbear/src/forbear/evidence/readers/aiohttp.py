@@ -1,7 +1,7 @@
 """aiohttp: method, URL and history are variables of the session's request."""
 
 from forbear.evidence.look import Look, find_below
-from forbear.evidence.sent import Sent, body_of, get_own, headers_of, package, request_of
+from forbear.evidence.sent import Sent, body_of, get_own, headers_of, list_streams, package, request_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ def read_request(look: Look, trace: "TracebackType") -> None:
     url = names.get("url", names.get("str_or_url"))
     unknown = names.get("json") is not None or package(names.get("data")) == "aiohttp"
     body = None if unknown else body_of(names.get("data"))
-    _add(look, trace.tb_frame, names.get("method"), url, names.get("headers"), body, unsent=unsent)
+    sent = _add(look, trace.tb_frame, names.get("method"), url, names.get("headers"), body, unsent=unsent)
+    sent.streams = list_streams(names.get("data"))
 
 
 def _is_first_try(names: "dict[str, Any]") -> bool:
@@ -44,26 +45,28 @@ def read_answered(look: Look, error: BaseException, info: object) -> None:
 
 def read_body(look: Look, trace: "TracebackType") -> None:
     """Read the response whose body broke."""
-    _response(look, look.names(trace)["self"])
+    read_response(look, BaseException(), look.names(trace)["self"])
 
 
 def read_stream(look: Look, trace: "TracebackType") -> None:
-    """Read the response whose stream broke: it is a variable of the function that reads, or nobody knows it."""
+    """Read the response whose stream broke: it is a variable of a function that reads, or nobody knows it."""
     if look.is_within("aiohttp"):
         return
-    response = next((each for each in look.names_above.values() if _is_response(each)), None)
+    stream = look.names(trace)["self"]
+    response = look.find_above(trace, lambda each: _is_response(each) and get_own(each, "content") is stream)
     if response is None:
         unread = "the stream of a response shows no request"
-        look.add(id(look.names(trace)["self"]), Sent("aiohttp", "http", "", unread=unread))
+        look.add(id(stream), Sent("aiohttp", "http", "", unread=unread))
     else:
-        _response(look, response)
+        read_response(look, BaseException(), response)
 
 
 def _is_response(thing: object) -> bool:
     return package(thing) == "aiohttp" and type(thing).__name__ == "ClientResponse"
 
 
-def _response(look: Look, response: object) -> None:
+def read_response(look: Look, error: BaseException, response: object) -> None:
+    """Read the request of a response, and the redirects before it."""
     _add_hops(look, get_own(response, "_history"))
     method, url = get_own(response, "method"), get_own(response, "_url")
     _add(look, response, method, url, None, None, status=get_own(response, "status"))
@@ -85,10 +88,11 @@ def _add(
     hop: bool = False,
     unsent: bool | None = None,
     status: int | None = None,
-) -> None:
+) -> Sent:
     text = str(url) if package(url) == "yarl" else url
     subject = request_of(method, text, headers_of(headers), body)
     unread = "its URL cannot be read" if subject is None else None
     sent = Sent("aiohttp", "http", method if type(method) is str else "", subject, unread=unread, hop=hop)
     sent.status, sent.unsent = status, False if hop or status is not None else unsent
     look.add(id(key), sent, enter=not hop)
+    return sent

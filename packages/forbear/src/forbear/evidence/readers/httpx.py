@@ -9,6 +9,7 @@ from forbear.evidence.sent import (
     dict_of,
     get_own,
     headers_of,
+    list_streams,
     package,
     request_of,
 )
@@ -96,6 +97,9 @@ def _add(
         subject = request_of(method, str(url) if package(url) in _OWN else url, _headers_of(headers), body)
     unread = "its URL is no text" if subject is None else None
     sent = Sent(client, "http", method, subject, unread, unsent, hop, status)
+    stream = kept.get("stream")
+    sent.rewound = type(stream).__name__ == "MultipartStream"
+    sent.streams = list_streams(get_own(stream, "_stream"))
     look.add(id(request), sent, enter=not hop)
 
 

@@ -3,7 +3,17 @@
 from collections import OrderedDict
 
 from forbear.evidence.look import Look
-from forbear.evidence.sent import MOST_HEADERS, Sent, body_of, dict_of, get_own, headers_of, package, request_of
+from forbear.evidence.sent import (
+    MOST_HEADERS,
+    Sent,
+    body_of,
+    dict_of,
+    get_own,
+    headers_of,
+    list_streams,
+    package,
+    request_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +68,7 @@ def _add(look: Look, request: object, *, hop: bool = False, status: int | None =
     subject = request_of(method, kept.get("url"), _headers_of(kept.get("headers")), body_of(kept.get("body")))
     unread = "its URL is no text" if subject is None else None
     sent = Sent(client, "http", method, subject, unread, unsent, hop, status)
+    sent.streams = list_streams(kept.get("body"))
     look.add(id(request), sent, enter=not hop)
 
 

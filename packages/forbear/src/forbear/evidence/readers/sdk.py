@@ -2,7 +2,7 @@
 
 from forbear.core.chain import traceback_of
 from forbear.evidence.look import Look, client_of, find_below
-from forbear.evidence.sent import AwsCall, Sent, body_of, get_own, headers_of, package, request_of
+from forbear.evidence.sent import AwsCall, Sent, body_of, get_own, headers_of, list_streams, package, request_of
 from forbear.grpc.call import GrpcCall
 
 TYPE_CHECKING = False
@@ -143,7 +143,9 @@ def read_call(look: Look, trace: "TracebackType") -> None:
     unread = "the frames do not show its model" if subject.model is None else None
     below = find_below(trace, (*_BUILDERS, "_make_request", "_make_api_call"), *_BOTOCORE)
     unsent = True if below in _BUILDERS else None
-    look.add(id(trace.tb_frame), Sent("botocore", "aws", name, subject, unread=unread, unsent=unsent))
+    sent = Sent("botocore", "aws", name, subject, unread=unread, unsent=unsent)
+    sent.streams = list_streams(*(each for each in subject.parameters.values() if type(each) not in (dict, list)))
+    look.add(id(trace.tb_frame), sent)
 
 
 def read_loop(look: Look, trace: "TracebackType") -> None:

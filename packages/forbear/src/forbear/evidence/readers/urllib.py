@@ -2,11 +2,13 @@
 
 from forbear.evidence.look import Look, find_below
 from forbear.evidence.opening import CONNECTIONS, POOLS
-from forbear.evidence.sent import Sent, body_of, get_own, headers_of, package, request_of
+from forbear.evidence.sent import Sent, body_of, get_own, headers_of, list_streams, package, request_of
+from forbear.http.request import READS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
+    from types import CodeType, FrameType, TracebackType
+    from typing import Any
 
 
 def read_opened(look: Look, trace: "TracebackType") -> None:
@@ -41,6 +43,7 @@ def read_connection(look: Look, trace: "TracebackType") -> None:
     unsent = bool(find_below(trace, ("connect",), "http.client"))
     unread = None if subject is not None else "http.client does not keep its URL"
     sent = Sent("http.client", "http", str(method or ""), subject, unread=unread, unsent=unsent)
+    sent.streams = list_streams(names.get("body"))
     look.add(id(trace.tb_frame), sent)  # a connection may have sent another one before
 
 
@@ -60,12 +63,22 @@ def _is_of_pool(look: Look, frame: "FrameType") -> bool:
 def read_body(look: Look, trace: "TracebackType") -> None:
     """Read the response whose body broke."""
     response = look.names(trace)["self"]
-    method, url = get_own(response, "_method"), get_own(response, "url")
+    method = get_own(response, "_method")
     if look.serves_current(method) or not type(response).__name__.endswith("Response"):
         return
-    subject = request_of(method, url)
+    if method in READS and type(get_own(response, "url")) is str:
+        _add_before(look, trace)
+    read_answered(look, BaseException(), response)
+
+
+def read_answered(look: Look, error: BaseException, response: object) -> None:
+    """Read the request of a response, which knows its URL if it is one of urllib."""
+    method = get_own(response, "_method")
+    subject = request_of(method, get_own(response, "url"))
     unread = None if subject is not None else "http.client does not keep its URL"
-    look.add(id(response), Sent("http.client", "http", str(method or ""), subject, unread=unread, unsent=False))
+    sent = Sent("http.client", "http", str(method or ""), subject, unread=unread, unsent=False)
+    sent.status = get_own(response, "status")
+    look.add(id(response), sent)
 
 
 def read_procedure(look: Look, trace: "TracebackType") -> None:
@@ -78,6 +91,34 @@ def read_procedure(look: Look, trace: "TracebackType") -> None:
     unread = "its URL is no text" if subject is None else None
     status = get_own(names.get("resp"), "status")
     look.add(id(trace.tb_frame), Sent("xmlrpc", "http", "POST", subject, unread=unread, unsent=unsent, status=status))
+
+
+def _add_before(look: Look, trace: "TracebackType") -> None:
+    """Add the request that a redirect led on from. A variable of a caller may be that.
+
+    If there is no such variable, and a caller has the words `urlopen(..., data=...)`, it may have been a POST.
+    """
+    request = look.find_above(trace, lambda each: package(each) == "urllib" and type(each).__name__ == "Request")
+    if get_own(request, "redirect_dict"):
+        _add(look, request, None, hop=True)
+    elif request is None and any(_names_data(each.tb_frame.f_code) for each in look.list_callers(trace)):
+        unread = "urllib does not keep the request before a redirect"
+        look.add(id(trace), Sent("urllib", "http", "", unread=unread, unsent=False), enter=False)
+
+
+def _names_data(code: "CodeType") -> bool:
+    words: list[Any] = [each for each in code.co_consts if type(each) is tuple]
+    return "urlopen" in code.co_names and any("data" in each for each in words)
+
+
+def read_retrieved(look: Look, trace: "TracebackType") -> None:
+    """Read what `urlretrieve` has asked for, whose response was cut off."""
+    names = look.names(trace)
+    if "fp" in names:
+        method = "GET" if names["data"] is None else "POST"
+        subject = request_of(method, names["url"], body=body_of(names["data"]))
+        unread = None if subject is not None else "its URL is no text"
+        look.add(id(trace.tb_frame), Sent("urllib", "http", method, subject, unread=unread, unsent=False))
 
 
 def _add(look: Look, request: object, method: object, *, hop: bool = False) -> None:
@@ -94,6 +135,6 @@ def _add(look: Look, request: object, method: object, *, hop: bool = False) -> N
     unread = "its URL is no text" if subject is None else None
     if known is not None and known.method != method and subject is not None:
         del look.sent[id(request)]  # a request whose method was a guess
-    look.add(
-        id(request), Sent("urllib", "http", str(method), subject, unread=unread, hop=hop, unsent=False if hop else None)
-    )
+    sent = Sent("urllib", "http", str(method), subject, unread=unread, hop=hop, unsent=False if hop else None)
+    sent.streams = list_streams(content)
+    look.add(id(request), sent)

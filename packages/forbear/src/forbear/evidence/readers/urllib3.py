@@ -2,7 +2,8 @@
 
 from forbear.evidence.look import Look
 from forbear.evidence.opening import POOLS, was_opening
-from forbear.evidence.sent import Sent, body_of, dict_of, get_own, headers_of, request_of
+from forbear.evidence.readers.requests import read_answered as read_of_requests
+from forbear.evidence.sent import Sent, body_of, dict_of, get_own, headers_of, list_streams, package, request_of
 from forbear.http.request import READS
 
 TYPE_CHECKING = False
@@ -44,7 +45,9 @@ def read_request(look: Look, trace: "TracebackType") -> None:
         return
     subject = request_of(method, url, headers_of(names.get("headers")), body_of(names.get("body")))
     unread = "its URL is no text" if subject is None else None
-    look.add(id(trace.tb_frame), Sent("urllib3", "http", method, subject, unread, unsent))
+    sent = Sent("urllib3", "http", method, subject, unread, unsent)
+    sent.streams = list_streams(names.get("body"))
+    look.add(id(trace.tb_frame), sent)
 
 
 def _is_again(look: Look, trace: "TracebackType") -> bool:
@@ -87,8 +90,25 @@ def _add_redirected(look: Look, response: object, url: object) -> None:
 
 
 def read_body(look: Look, trace: "TracebackType") -> None:
-    """Read the response whose body broke."""
+    """Read the response whose body broke; requests around it knows more than its own."""
     response = look.names(trace)["self"]
+    around = look.find_above(trace, lambda each: package(each) in _AROUND and get_own(each, "raw") is response)
+    if around is None:
+        read_answered(look, BaseException(), response)
+    else:
+        read_of_requests(look, BaseException(), around)
+
+
+_AROUND = ("requests", "niquests")
+
+
+def read_streamed(look: Look, trace: "TracebackType") -> None:
+    """Read the response below a streaming body of botocore, which counts its bytes itself."""
+    read_answered(look, BaseException(), get_own(look.names(trace)["self"], "_raw_stream"))
+
+
+def read_answered(look: Look, error: BaseException, response: object) -> None:
+    """Read the request of a response, and those of the redirects before it."""
     method = get_own(get_own(response, "_original_response"), "_method")
     if look.serves_current(method):
         look.prove(False)
@@ -102,7 +122,9 @@ def read_body(look: Look, trace: "TracebackType") -> None:
             look.add(id(each), hop, enter=False)
     subject = request_of(method, _url(get_own(response, "_pool"), url))
     unread = "its URL is not known" if subject is None else None
-    look.add(id(response), Sent("urllib3", "http", str(method or ""), subject, unread=unread, unsent=False))
+    sent = Sent("urllib3", "http", str(method or ""), subject, unread=unread, unsent=False)
+    sent.status = get_own(response, "status")
+    look.add(id(response), sent)
 
 
 def _url(pool: object, url: object) -> str | None:
