@@ -17,9 +17,8 @@ import requests
 from forbear.core.chain import attributes_of
 from forbear.evidence import read
 from forbear.evidence.opening import was_opening
-from forbear.evidence.sent import Evidence
 from forbear.evidence.table import ATTRIBUTES
-from forbear.evidence.walk import MOST_ERRORS, MOST_FRAMES, MOST_READERS, is_bare
+from forbear.evidence.walk import MOST_ERRORS, MOST_FRAMES, MOST_READERS, Evidence, is_bare
 from forbear_testkit.clients.wire import Answer, Wire
 
 
@@ -99,11 +98,30 @@ def test_a_quick_look_knows_the_errors_of_python() -> None:
     assert is_bare(raised(lambda: int("x")))
     assert is_bare(OSError(104, "reset by peer"))
     assert not is_bare(raised(urlopen))
-    assert not is_bare(ShopError("closed"))
+
+
+def test_a_quick_look_knows_the_errors_of_the_user() -> None:
+    """An error of a class of the user's own is as bare, unless it is one of a client, a group, or keeps something."""
+    assert is_bare(ShopError("closed"))
+    assert is_bare(ShopError("closed", 7))
+    assert not is_bare(ShopError("closed", object()))
+    assert not is_bare(LostOrderError("closed"))
+    assert not is_bare(ShopErrors("closed", [ValueError()]))
+    kept = ShopError("closed")
+    kept.order = object()  # type: ignore[attr-defined]
+    assert not is_bare(kept)
 
 
 class ShopError(OSError):
     """An error of a class that is not Python's own."""
+
+
+class LostOrderError(httpx.HTTPError):
+    """An error of the user's that is one of a client."""
+
+
+class ShopErrors(ExceptionGroup[Exception]):
+    """A group of the user's own."""
 
 
 def test_an_error_that_shows_nothing() -> None:

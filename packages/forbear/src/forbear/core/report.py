@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 ATTRIBUTE = "__forbear_report__"
 """The name of the attribute by which a response or an error carries its report."""
 
+SENT_BY_US = "__forbear__"
+"""The attribute of a response by which the judge of functions knows that an adapter of ours has sent the request."""
+
 EXTENSION = "forbear_report"
 """The key of the report in the `extensions` of an httpx response."""
 

@@ -29,6 +29,7 @@ class Look:
     - `sent` has the requests by a key, the id of an object that stands for the request. The object lives as long as the
       error.
     - `current` is the key of the request within whose frames the traceback is now, None outside of any.
+    - `frames` has the frames of functions whose variables are read in the end, with what is to be read.
     - `links` maps frames to the key of the request that they serve: the traceback of a wrapped error begins in
       the middle.
     - `operations` has what SDKs of language models called: the address of the server, the name, and the parameters that
@@ -51,6 +52,7 @@ class Look:
     def __init__(self) -> None:
         self.sent: dict[int, Sent] = {}
         self.entries: set[TracebackType] = set()
+        self.frames: dict[FrameType, int] = {}
         self.links: dict[FrameType, int] = {}
         self.traces: list[TracebackType | None] = []
         self.operations: list[tuple[str, str, dict[str, Any]]] = []
@@ -112,7 +114,10 @@ class Look:
 
     def names(self, trace: "TracebackType") -> "dict[str, Any]":
         """Return the local variables of a function's frame; they cost more than all else about it."""
-        frame = trace.tb_frame
+        return self.open(trace.tb_frame)
+
+    def open(self, frame: "FrameType") -> "dict[str, Any]":
+        """Return the local variables of a frame."""
         names = self._opened.get(frame)
         if names is None:
             names = self._opened[frame] = frame.f_locals if frame.f_code.co_flags & IS_FUNCTION else {}

@@ -1,4 +1,4 @@
-"""`Sent`, one request that an error shows, and `Evidence`, all of them; `get_own` and `was_read` run no user code."""
+"""`Sent`, one request that an error shows; `get_own` and `was_read` run no user code."""
 
 from functools import lru_cache
 from io import BufferedRandom, BufferedReader, BytesIO, FileIO, StringIO, TextIOWrapper
@@ -38,6 +38,8 @@ class Sent:
     - `operation` is the SDK's own name of the request and the parameters that decide about it, None without an SDK.
     - `hop` is True for a request that was answered by a redirect; one of UNEXECUTED has executed nothing.
     - `status` is the HTTP status of its response, None without one.
+    - `variable` is the id of what shows the request, if no error does: the response that a variable of the failed
+      function holds. None for all else.
     - `watched` is True for commands that depend on a WATCH before them.
     - `cure` says what to do if it could not be read, None for the usual.
     - `streams` has what can be read once only in its body, or near it. `rewound`: its client begins them anew.
@@ -47,6 +49,7 @@ class Sent:
 
     service: str | None = None
     operation: "tuple[str, dict[str, Any]] | None" = None
+    variable: int | None = None
     watched = False
     cure: str | None = None
     streams: tuple[object, ...] = ()
@@ -80,19 +83,6 @@ class Sent:
     def resource(self) -> str:
         """The URL without query and user, the operation or the command, for notes."""
         return self.subject.resource if isinstance(self.subject, Request) else ""
-
-
-class Evidence:
-    """The requests that an error shows, the outermost error's first, at least one; and the `errors` that it holds."""
-
-    __slots__ = ("errors", "requests")
-
-    def __init__(self, requests: "tuple[Sent, ...]", errors: "tuple[BaseException, ...]" = ()) -> None:
-        self.requests = requests
-        self.errors = errors
-
-    def __repr__(self) -> str:
-        return f"Evidence({self.requests!r})"
 
 
 class Statement:

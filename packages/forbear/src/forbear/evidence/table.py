@@ -186,18 +186,19 @@ ATTRIBUTES: "dict[str, dict[str, str]]" = {
 }
 """The readers of attributes, by name and by the package of the value; "*" for any."""
 
-ANSWERS: "dict[str, dict[str, str]]" = {
-    "Response": {
-        "httpx": "httpx:answered",
-        "httpx2": "httpx:answered",
-        "requests.models": "requests:answered",
-        "niquests.models": "requests:answered",
-    },
-    "AsyncResponse": {"niquests.models": "requests:answered"},
-    "ClientResponse": {"aiohttp.client_reqrep": "aiohttp:response"},
-    "HTTPResponse": {"http.client": "urllib:answered", **dict.fromkeys(RESPONSES, "urllib3:answered")},
+HELD = {
+    "httpx": "httpx:answered",
+    "httpx2": "httpx:answered",
+    "requests": "requests:answered",
+    "niquests": "requests:answered",
+    "aiohttp": "aiohttp:response",
+    "urllib3": "urllib3:answered",
+    "urllib3_future": "urllib3:answered",
+    "http": "urllib:answered",
+    "azure": "sdk:response",
+    "slack_sdk": "sdk:response",
 }
-"""The readers of responses, by the name and the module of their class."""
+"""The readers of responses that variables and errors hold, by the package of the response."""
 
 
 @cache

@@ -6,18 +6,16 @@ keeps no reference to frames or their variables.
 
 import builtins
 import re
-from itertools import islice
 
-from forbear.core.chain import arguments_of, attributes_of, list_errors, traceback_of
-from forbear.core.report import ATTRIBUTE, EXTENSION
+from forbear.core.chain import arguments_of, attributes_of, cause_of, context_of, list_errors, traceback_of
 from forbear.evidence.look import IS_FUNCTION, Look, client_of
-from forbear.evidence.sent import MOST_BODY, Evidence, Sent, get_own, package, top_of
-from forbear.evidence.table import ANSWERS, ATTRIBUTES, CLIENTS, FRAMES, SENDERS, reader
-from forbear.http.request import READS
+from forbear.evidence.sent import MOST_BODY, Sent, get_own, package, top_of
+from forbear.evidence.table import ATTRIBUTES, CLIENTS, FRAMES, SENDERS, reader
+from forbear.evidence.variables import OF_CLIENT, codes, learn, read_kept, read_variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
     from types import FrameType, TracebackType
 
 _PLAIN = frozenset(
@@ -26,11 +24,9 @@ _PLAIN = frozenset(
     if isinstance(kind, type) and issubclass(kind, BaseException) and not issubclass(kind, BaseExceptionGroup)
 )
 """Python's own classes of errors: reading an attribute of such an error runs no user code."""
-_TEXTS = frozenset((str, int))
+_TEXTS = frozenset((str, int, float, bool, type(None)))
 _ATTRIBUTES = ATTRIBUTES.keys()
 
-_LOOKS = frozenset({"status_code", "status", "ok", "is_success", "is_error", "is_server_error", "json"})
-"""The names in the code of a function that looks at a response before it raises an error of its own."""
 _REMOTE = frozenset({"_RemoteTraceback", "RemoteTraceback"})
 """The causes that pools of processes give to the errors of their workers, with the traceback as a text."""
 
@@ -40,23 +36,68 @@ MOST_READERS = 10
 """The frames of clients that are read in one traceback, however far out they are."""
 
 
+class Evidence:
+    """The requests that an error shows, the outermost error's first, and the `errors` that it holds.
+
+    `has_variables` is True if the response to one of them is only a variable, `is_of_variables` if that holds for all.
+    """
+
+    __slots__ = ("errors", "has_variables", "is_of_variables", "requests")
+
+    def __init__(self, requests: "tuple[Sent, ...]", errors: "tuple[BaseException, ...]" = ()) -> None:
+        self.requests = requests
+        self.errors = errors
+        held = [each for each in requests if each.variable is not None]
+        self.has_variables = bool(held)
+        self.is_of_variables = len(held) == len(requests)
+
+    def __repr__(self) -> str:
+        return f"Evidence({self.requests!r})"
+
+    def leave_out(self, test: "Callable[[int], bool]") -> "Evidence":
+        """Return the evidence without the requests whose response passes a test by its id."""
+        kept = tuple(each for each in self.requests if each.variable is None or not test(each.variable))
+        return Evidence(kept, self.errors)
+
+
 def is_bare(error: BaseException) -> bool:
     """Return whether a quick look proves that an error shows nothing, as for most failures of a function.
 
-    It is one of Python's own that holds no other, and no reader knows a frame of its traceback.
+    It holds no other error and nothing but texts, and no frame of its traceback has anything to read.
     """
-    if type(error) not in _PLAIN or error.__cause__ is not None or error.__context__ is not None or error.__dict__:
+    kind = type(error)
+    if kind not in _PLAIN and not (_kinds[kind] if kind in _kinds else _learn(kind)):
         return False
-    for argument in error.args:
+    kept = attributes_of(error)
+    if cause_of(error) is not None or context_of(error) is not None or (kept and not _is_plain(kept)):
+        return False
+    for argument in arguments_of(error):
         if type(argument) not in _TEXTS:
             return False
-    trace, code = error.__traceback__, None
+    trace, known, identity = traceback_of(error), codes.get, id
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if code.co_name in FRAMES:
+        if known(identity(trace.tb_frame.f_code), True) and learn(trace.tb_frame):
             return False
         trace = trace.tb_next
-    return code is None or _LOOKS.isdisjoint(code.co_names)
+    return True
+
+
+def _is_plain(kept: "dict[str, object]") -> bool:
+    """Return whether an error keeps only texts and numbers, and none by which a library shows something."""
+    return _ATTRIBUTES.isdisjoint(kept) and _TEXTS.issuperset(map(type, kept.values()))
+
+
+_kinds: "dict[type, bool]" = {}
+_MOST_KINDS = 1000
+
+
+def _learn(kind: "type[BaseException]") -> bool:
+    """Find out whether an error of a class may show nothing: it is no group, and of no client; remember it."""
+    if len(_kinds) >= _MOST_KINDS:
+        _kinds.clear()
+    tops = {top_of(str(each.__module__)) for each in kind.__mro__}
+    found = _kinds[kind] = not issubclass(kind, BaseExceptionGroup) and tops.isdisjoint(CLIENTS)
+    return found
 
 
 def find(error: BaseException, handled: BaseException | None) -> Evidence | None:
@@ -89,7 +130,7 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
             _read_attributes(each, kept, look)
         args = arguments_of(each)
         if kept or len(args) > 1 or (args and type(args[0]) not in _TEXTS):
-            _read_kept(each, (*args[:10], *islice(kept.values(), 20)), look)
+            read_kept(look, each)
         trace = traceback_of(each)
         if trace not in look.entries:
             look.error = each
@@ -98,6 +139,8 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
         for each in errors[1:]:
             if type(each).__name__ in _REMOTE:
                 _read_remote(each, look)
+    if look.frames:
+        read_variables(look)
     look.close()
     return Evidence(tuple(look.sent.values()), errors) if look.sent else None
 
@@ -107,27 +150,30 @@ def _read_frames(entry: "TracebackType | None", look: Look) -> None:
 
     A frame that stands there twice, because it raised an error again, is read once.
     """
-    functions, entries, above = FRAMES, look.entries, None
+    known, identity, entries, above = codes.get, id, look.entries, None
     frames: set[FrameType] = set()
     look.current = None
     look.traces.append(entry)
     while entry is not None:
         frame = entry.tb_frame
-        function = frame.f_code.co_name
-        if function in functions:
-            name = functions[function].get(frame.f_globals.get("__name__", ""))
-            if name is not None:
-                if entry in entries:
-                    break  # it was read with another error, and so was all that follows
-                entries.add(entry)
-                if frame not in frames:
-                    frames.add(frame)
-                    look.above = above
-                    _read_frame(entry, frame, look, name, len(frames))
+        kind = known(identity(frame.f_code))
+        if kind is None:
+            kind = learn(frame)
+        if kind:
+            if kind & OF_CLIENT:
+                name = FRAMES[frame.f_code.co_name].get(frame.f_globals.get("__name__", ""))
+                if name is not None:
+                    if entry in entries:
+                        break  # it was read with another error, and so was all that follows
+                    entries.add(entry)
+                    if frame not in frames:
+                        frames.add(frame)
+                        look.above = above
+                        _read_frame(entry, frame, look, name, len(frames))
+            if kind > OF_CLIENT:
+                look.frames[frame] = kind
         above, entry = entry, entry.tb_next
     look.serves, look.service = False, None
-    if entry is None and above is not None and not _LOOKS.isdisjoint(above.tb_frame.f_code.co_names):
-        _read_looked_at(above, look)
 
 
 def _read_frame(entry: "TracebackType", frame: "FrameType", look: Look, name: str, number: int) -> None:
@@ -179,48 +225,6 @@ def _read_attributes(error: BaseException, kept: "dict[str, object]", look: Look
                     reader(found)(look, error, value)
                 except Exception as broken:
                     look.add(id(value), Sent(package(error), "", "", unread=f"{type(broken).__name__} in its reader"))
-
-
-def _read_kept(error: BaseException, values: "Iterable[object]", look: Look) -> None:
-    """Let the readers read the responses among what an error holds: its arguments, and attributes of any name."""
-    for value in values:
-        kind = type(value)
-        if kind.__name__ in ANSWERS and (found := ANSWERS[kind.__name__].get(kind.__module__)) is not None:
-            if top_of(str(type(error).__module__)) in CLIENTS or _is_ours(value):
-                continue  # the frames show more, or our adapter has judged it
-            try:
-                reader(found)(look, error, value)
-            except Exception as broken:
-                look.add(id(value), Sent(package(value), "", "", unread=f"{type(broken).__name__} in its reader"))
-
-
-def _read_looked_at(entry: "TracebackType", look: Look) -> None:
-    """Read the responses with an error status that a function had as variables when it raised an error of its own.
-
-    They only ever stop, so reads do not count: nobody knows what else the function has sent.
-    """
-    if client_of(entry.tb_frame) in CLIENTS:
-        return
-    known, look.current = set(look.sent), None
-    answers = [value for value in look.names(entry).values() if type(value).__name__ in ANSWERS]
-    _read_kept(BaseException(), filter(_is_error, answers), look)
-    found = look.sent.keys() - known
-    if all(look.sent[key].method in READS for key in found):
-        for key in found:
-            del look.sent[key]
-
-
-def _is_ours(response: object) -> bool:
-    """Return whether an adapter of forbear has sent the request: it reported on the response."""
-    extensions = get_own(response, "extensions")
-    if type(extensions) is dict and EXTENSION in extensions:
-        return True
-    return any(get_own(each, ATTRIBUTE) is not None for each in (response, get_own(response, "raw")))
-
-
-def _is_error(response: object) -> bool:
-    status = get_own(response, "status_code") or get_own(response, "status")
-    return type(status) is int and status >= 400
 
 
 def _read_remote(error: BaseException, look: Look) -> None:

@@ -7,7 +7,7 @@ from types import CodeType, FunctionType, MappingProxyType, MethodType
 
 from forbear.core.chain import traceback_of
 from forbear.core.check import is_mapping, lasting_text
-from forbear.evidence.reach import MOST_OBJECTS, find_roots, list_cells, reach
+from forbear.evidence.variables import MOST_OBJECTS, find_roots, list_cells, reach
 from forbear.run.open_runs import keys_of
 
 TYPE_CHECKING = False
@@ -83,11 +83,13 @@ class Arguments:
         known = " ".join(_plain_text(each) for each in _deep(values, _list_stored(self._function_itself)))
         return any(each not in known for each in drawn)
 
-    def reach_object(self, identities: "Collection[int]", errors: "Sequence[BaseException]") -> bool:
+    def reach_object(
+        self, identities: "Collection[int]", errors: "Sequence[BaseException]", *, if_unknown: bool = True
+    ) -> bool:
         """Return whether one of the objects with these ids is reached from outside of the attempt.
 
         That is from the arguments, the cells, the globals that the code of the function or of the errors names, and
-        from context variables. If there is too much to look at, nobody can tell, and it counts as reached.
+        from context variables. If there is too much to look at, nobody can tell, and the answer is `if_unknown`.
         """
         if not identities:
             return False
@@ -98,7 +100,9 @@ class Arguments:
         roots += (*held, *(self._globals[name] for name in names if name in self._globals))
         found = list(reach(roots, names))
         known = {*map(id, found), *map(id, tuple(self._globals.values()))}
-        return len(found) == MOST_OBJECTS or not known.isdisjoint(identities)
+        if known.isdisjoint(identities):
+            return if_unknown and len(found) == MOST_OBJECTS
+        return True
 
 
 def _deep(values: "Iterable[Any]", stored: frozenset[str] = frozenset()) -> "Iterator[Any]":

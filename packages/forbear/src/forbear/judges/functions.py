@@ -11,7 +11,8 @@ from typing import NamedTuple
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.evidence import walk
-from forbear.evidence.sent import Evidence, Sent
+from forbear.evidence.sent import Sent
+from forbear.evidence.walk import Evidence
 from forbear.http.request import READS
 from forbear.judges.arguments import Arguments
 from forbear.judges.data_facts import BY_PROTOCOL, is_refused, was_read
@@ -171,16 +172,14 @@ def facts_of(
     """Return the facts about a request that `errors` show; `safe` and `apis` are the user's word."""
     if sent.protocol == "http":
         facts = http_facts(sent, arguments, safe, apis, errors)
-        facts.used_up = is_used_up(sent, facts.not_sent, arguments, errors)
-        return facts
-    if sent.unread is not None:
+    elif sent.unread is not None:
         facts = Facts(sent, f"a request of {sent.client or 'some client'}", sent.cure or VOUCH_FOR_ALL)
         facts.unread = sent.unread
         facts.refused = sent.protocol == "grpc" and is_refused(errors[0])
     else:
         facts = BY_PROTOCOL[sent.protocol](sent, errors, arguments)
-        facts.used_up = is_used_up(sent, facts.not_sent, arguments, errors)
-    if not (facts.is_read or facts.not_sent):
+    facts.used_up = is_used_up(sent, facts.not_sent, arguments, errors)
+    if sent.protocol != "http" and not (facts.is_read or facts.not_sent):
         facts.vouched = _is_named(sent, safe) or is_covered(sent.subject, safe, errors)
     return facts
 
@@ -210,11 +209,18 @@ is_bare, find = walk.is_bare, walk.find
 """Look for requests in an error; `judge` then judges them. `forbear.run.judge_slot` asks all three."""
 
 
-def judge(evidence: Evidence, error: BaseException, context: "RunContext") -> Judgement:
-    """Return the judgement on the least safe request of the `evidence` that was found in `error`."""
+def judge(evidence: Evidence, error: BaseException, context: "RunContext") -> Judgement | None:
+    """Return the judgement on the least safe request of the `evidence` that was found in `error`.
+
+    None if only variables show requests, which worked, and a repeat of them does no harm: nothing says what failed.
+    """
+    if evidence.has_variables and not are_reads(evidence.requests, context.plan.apis):
+        arguments, errors = Arguments.of(context), evidence.errors
+        evidence = evidence.leave_out(lambda identity: arguments.reach_object((identity,), errors, if_unknown=False))
     if are_reads(evidence.requests, context.plan.apis):
-        return _REPEATED
-    return _rule(*_find_least_safe(evidence, context), context.plan.safe)
+        return None if evidence.is_of_variables else _REPEATED
+    row, facts = _find_least_safe(evidence, context)
+    return None if row.repeats and evidence.is_of_variables else _rule(row, facts, context.plan.safe)
 
 
 def _rule(row: Ruling, facts: Facts, safe: tuple[str, ...] = ()) -> Judgement:
@@ -266,7 +272,8 @@ def judge_alone(error: BaseException) -> Judgement | None:
     if evidence is None:
         return None
     row, facts = _find_least_safe(evidence, None)
-    return _rule(row, facts).replace(operation=facts.what)
+    is_nothing = row.repeats and evidence.is_of_variables
+    return None if is_nothing else _rule(row, facts).replace(operation=facts.what)
 
 
 def may_repeat(error: BaseException) -> bool:
@@ -299,11 +306,8 @@ def _forbid(row: Ruling, facts: Facts, safe: tuple[str, ...]) -> Judgement:
 
 def _find_least_safe(evidence: Evidence, context: "RunContext | None") -> tuple[Ruling, Facts]:
     """Return the least safe request of the evidence, and its row; without a run there are no arguments."""
-    if context is None:
-        arguments, safe, apis = Arguments(None, (), {}), (), ()
-    else:
-        plan = context.run.plan
-        arguments, safe, apis = Arguments.of(context), plan.safe, plan.apis
+    arguments = Arguments(None, (), {}) if context is None else Arguments.of(context)
+    safe, apis = ((), ()) if context is None else (context.plan.safe, context.plan.apis)
     pairs: list[tuple[Ruling, Facts]] = []
     for sent in evidence.requests:
         facts = facts_of(sent, evidence.errors, arguments, safe, apis)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         def find(self, error: BaseException, handled: BaseException | None) -> Any:
             """Return the requests that `error` shows, None if it shows none; `handled` shows nothing of the call."""
 
-        def judge(self, evidence: Any, error: BaseException, context: "RunContext") -> Judgement:
-            """Return how safe it is to repeat the call that sent what `find` has found."""
+        def judge(self, evidence: Any, error: BaseException, context: "RunContext") -> Judgement | None:
+            """Return how safe it is to repeat the call that sent what `find` found, None if it shows too little."""
             ...
 
 
@@ -118,18 +118,19 @@ def unsafe_by_evidence(
     With `enforce="warn"` nothing does, but the listeners are notified. `read` returns what adapters have read in the
     attempt. It is called after a failure, within the loop that called the function: the stack is that of the call.
     """
-    judge, evidence = slot[0] or fill(), None
+    judge, evidence, judgement = slot[0] or fill(), None, None
     if judge is not None and not judge.is_bare(error):
         handled = None
         if context_of(error) is not None and call[0] is not None:
             handled = handled_at_call(error, sys._getframe(1))
         evidence = judge.find(error, handled)
-    if evidence is None or judge is None:  # most failures end here
+        if evidence is not None:
+            judgement = judge.judge(evidence, error, RunContext(run, *call, read))
+    if judgement is None:  # most failures end here
         if (run.plan.unknown or modes["unknown"]) != "stop":
             return None
         why = UNKNOWN
     else:
-        judgement = judge.judge(evidence, error, RunContext(run, *call, read))
         if judgement.repeatable:
             run.maybe_done = run.maybe_done or bool(judgement.maybe_done)
             run.billed = run.billed or (run.attempt if judgement.billed else 0)

@@ -19,7 +19,8 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection
 
 from forbear.evidence import read
-from forbear.evidence.sent import Evidence, Sent
+from forbear.evidence.sent import Sent
+from forbear.evidence.walk import Evidence
 from forbear.http.request import Request
 from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.evidence.http_clients import NAMES, send

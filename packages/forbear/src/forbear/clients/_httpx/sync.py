@@ -9,6 +9,7 @@ from typing import Any, Self, cast
 
 from forbear.clients._httpx.port import HttpxPortBase, given_up, remember, stop_repeat
 from forbear.clients._httpx.transport import Req, Resp, RetryingBase, Transport
+from forbear.core.report import SENT_BY_US
 from forbear.exchange.http.drive import Port, drive
 from forbear.exchange.http.send import Variation
 
@@ -66,6 +67,7 @@ class Retrying(RetryingBase[Transport, Req, Resp]):
         except Exception:
             remember(request, port.report)
             raise
+        setattr(response, SENT_BY_US, True)
         report = port.report
         if report is not None:
             self._attach_report(response, report)

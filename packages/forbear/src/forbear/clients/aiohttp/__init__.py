@@ -27,6 +27,7 @@ except ImportError as error:
 
 from forbear.clients.aiohttp.port import AiohttpPort
 from forbear.clients.aiohttp.response import attach_report
+from forbear.core.report import SENT_BY_US
 from forbear.exchange.http.adrive import drive
 from forbear.exchange.http.options import BUFFER, read_options
 from forbear.policy import Policy
@@ -110,6 +111,7 @@ class RetryMiddleware:
         except Exception as error:
             expect_repeat(request, error)
             raise
+        setattr(response, SENT_BY_US, True)
         if port.report is not None:
             attach_report(response, port.report)
         if not response.content.is_eof() and port.needs_reader(response):

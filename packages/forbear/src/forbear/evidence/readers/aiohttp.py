@@ -66,10 +66,10 @@ def _is_response(thing: object) -> bool:
 
 
 def read_response(look: Look, error: BaseException, response: object) -> None:
-    """Read the request of a response, and the redirects before it."""
+    """Read the request of a response, and those of the redirects before it."""
     _add_hops(look, get_own(response, "_history"))
-    method, url = get_own(response, "method"), get_own(response, "_url")
-    _add(look, response, method, url, None, None, status=get_own(response, "status"))
+    method, url, info = (get_own(response, name) for name in ("method", "_url", "_request_info"))
+    _add(look, info if id(info) in look.sent else response, method, url, None, None, status=get_own(response, "status"))
 
 
 def _add_hops(look: Look, history: "Any") -> None:

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 def read_opened(look: Look, trace: "TracebackType") -> None:
     """Read the request that an opener opens; if it leads to another one, it was answered by a redirect."""
-    _add(look, look.names(trace).get("req"), None, hop=bool(find_below(trace, ("open",), "urllib.request")))
+    hop, request = bool(find_below(trace, ("open",), "urllib.request")), look.names(trace).get("req")
+    _add(look, request, None, hop=hop)
+    if not hop and type(look.error).__name__ == "HTTPError" and id(request) in look.sent:
+        look.sent[id(request)].status = get_own(look.error, "code")
 
 
 def read_request(look: Look, trace: "TracebackType") -> None:
