@@ -22,7 +22,7 @@ from forbear_testkit.audit.corpus import FOLDER, LABELS, Score, kappa
 EVERY = AuditSettings(select=tuple(RULES))
 RECALL = FOLDER.with_name("recall")
 FRESH = FOLDER.with_name("fresh")
-OPEN_KINDS = ("styles", "reach", "shops", "desks", "trades", "firms", "fields", "offices", "councils")
+OPEN_KINDS = ("styles", "reach", "layers", "shops", "desks", "trades", "firms", "fields", "offices", "councils")
 """The files of which nothing is set aside."""
 SEED = "forbear recall 1"
 MEASURED = ("UNSAFE", "NESTED", "UNBOUNDED", "FIXED", "STATE", "LOST-CAUSE", "OUTER-KEY")
