@@ -140,25 +140,3 @@ def _find_unsafe_update(module: Module, call: ast.Call, function: ast.Attribute)
 def uses(module: Module, *packages: str) -> bool:
     """Return whether a module imports one of these packages."""
     return any(from_package(name, package) for name in module.imports.values() for package in packages)
-
-
-def find_client_repeat(module: Module, call: ast.Call) -> tuple[str, str] | None:
-    """Return the message and the library for an unsafe call whose client retries; None for others."""
-    if not isinstance(call.func, ast.Attribute):
-        return None
-    made = redis_client(module, call.func.value)
-    if made is not None and repeats_commands(module, made):
-        known = redis_command(module, call, call.func)
-        return None if known is None else (f"{known[0]} is repeated by the client; {known[1]}", "redis")
-    if call.func.attr in STORAGE:
-        retry = keyword(call, "retry")
-        if retry is not None and module.name_of(retry).endswith("DEFAULT_RETRY"):
-            known = _storage(module, call, call.func)
-            return None if known is None else (f"{known[0]} is repeated; {known[1]}", "google-cloud-storage")
-    if call.func.attr in ("post", "patch"):
-        value = module.value(call.func.value)
-        if isinstance(value, ast.Call) and from_package(module.name_of(value.func), "aiohttp_retry", "RetryClient"):
-            verb = call.func.attr.upper()
-            why = "a lost response does not prove that nothing was done"
-            return f"{verb} is repeated by RetryClient; {why}", "aiohttp-retry"
-    return None

@@ -12,7 +12,7 @@ from forbear_audit.libraries import clients, http, keys, sdks, sql
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.objects import is_stub
 from forbear_audit.reading.patterns import ACTING_COMMANDS, FILE_MODE, LOOKS_UP
-from forbear_audit.reading.scopes import from_package, keyword
+from forbear_audit.reading.scopes import from_package, hides_arguments, keyword
 from forbear_audit.reading.syntax import calls_in, calls_method, find_all, names_stored, walk_assigned
 
 _DEEPEST = 3  # functions within functions
@@ -55,6 +55,8 @@ def effects(
         if _is_missing(module, node, repeated):
             continue
         call = module.whole(node)
+        if hides_arguments(call) and module.is_parameter(node.func):
+            continue  # what it calls is judged where it is passed
         effect = _judge(module, call, repeated)
         if effect is not None:
             yield replace(effect, key=effect.key or keys.find_fresh_key(module, call, repeated))

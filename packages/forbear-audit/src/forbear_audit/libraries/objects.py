@@ -6,11 +6,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
-from forbear_audit.libraries.errors import error_names, join_names
+from forbear_audit.libraries.errors import error_names, join_names, names_of_predicate
 from forbear_audit.libraries.http import CodeRequest, are_harmless, requests_of_session
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import Flaw, Limits, RetriedErrors, RetryPolicy, Wait, Waits
 from forbear_audit.reading.scopes import find_argument, keyword
+
+TRANSIENT = RetriedErrors(("forbear.transient",))
+"""The errors of a policy that repeats lost connections and failures of servers, which it does not name."""
 
 _REFUSALS = frozenset({408, 425, 429})  # statuses of 4xx that another attempt may cure
 _RANDOM = ("FullJitterBackoff", "EqualJitterBackoff", "DecorrelatedJitterBackoff", "ExponentialWithJitterBackoff")
@@ -95,10 +98,13 @@ def _read_aiohttp_retry(module: Module, call: ast.Call, library: str) -> RetryPo
 def _read_google(module: Module, call: ast.Call, library: str) -> RetryPolicy:
     timeout = keyword(call, "timeout", "deadline")
     limits = Limits(math.inf, timeout is None or module.constant(timeout) is not None)
-    errors = RetriedErrors()
+    errors = TRANSIENT
     predicate = module.value(keyword(call, "predicate"))
     if isinstance(predicate, ast.Call) and module.name_of(predicate.func).endswith("if_exception_type"):
         errors = RetriedErrors(join_names([error_names(module, item) for item in predicate.args]), predicate)
+    elif predicate is not None and not module.name_of(predicate).endswith("if_transient_error"):
+        names = names_of_predicate(module, predicate)
+        errors = RetriedErrors(names, predicate, has_predicate=True)
     return RetryPolicy(library, limits, Waits("growing", jitter=True), errors)
 
 
@@ -113,7 +119,7 @@ def _read_redis(module: Module, call: ast.Call, library: str) -> RetryPolicy | N
     waits = Waits(node=backoff)
     if name.endswith("Backoff"):
         waits = Waits(kinds.get(name, "growing"), name in _RANDOM, node=backoff)
-    return RetryPolicy(library, Limits(attempts, False if attempts == math.inf else None), waits)
+    return RetryPolicy(library, Limits(attempts, False if attempts == math.inf else None), waits, TRANSIENT)
 
 
 def read_service_configs(module: Module) -> Iterator[tuple[RetryPolicy, ast.AST]]:
@@ -134,6 +140,22 @@ def read_service_configs(module: Module) -> Iterator[tuple[RetryPolicy, ast.AST]
         yield from ((policy, text) for policy in policies)
 
 
+def read_service_config(
+    module: Module, config: ast.expr
+) -> tuple[RetryPolicy, frozenset[tuple[str, str]]] | None:
+    """Return the retry of a service config, with the services and RPCs that it is for; None if it repeats nothing."""
+    made = module.value(config)
+    value = module.constant(made.args[0] if isinstance(made, ast.Call) and made.args else made)
+    try:
+        methods = (json.loads(value) if isinstance(value, str) else value)["methodConfig"]
+        known = [each for each in methods if "retryPolicy" in each]
+        names = {(n.get("service", "").rpartition(".")[2], n.get("method", "")) for each in known for n in each["name"]}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    policies = [_read_grpc(config, each["retryPolicy"]) for each in known]
+    return (policies[0], frozenset(names)) if policies else None
+
+
 def _read_grpc(node: ast.AST, policy: object) -> RetryPolicy:
     if not isinstance(policy, dict):
         return RetryPolicy("grpc", waits=Waits(jitter=True))
@@ -143,7 +165,8 @@ def _read_grpc(node: ast.AST, policy: object) -> RetryPolicy:
     wrong = [c for c in listed if isinstance(c, str) and c in _HOPELESS]
     message = f"another attempt does not cure {', '.join(wrong)}"
     waits = Waits("fixed" if options.get("backoffMultiplier") == 1 else "growing", jitter=True)
-    return RetryPolicy("grpc", waits=waits, flaws=(("WRONG-ERROR", node, message),) if wrong else ())
+    flaws = (("WRONG-ERROR", node, message),) if wrong else ()
+    return RetryPolicy("grpc", waits=waits, errors=TRANSIENT, flaws=flaws)
 
 
 Parser = Callable[[Module, ast.Call, str], RetryPolicy | None]

@@ -19,6 +19,12 @@ FAILED: Final = (400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504
 DOUBTFUL: Final = (500, 502, 503, 504)
 """Statuses that leave open whether the request was executed. A 429 proves that it was not."""
 
+_RPC_STATUSES = {
+    "UNAVAILABLE": 503, "DEADLINE_EXCEEDED": 504, "INTERNAL": 500, "UNKNOWN": 500, "RESOURCE_EXHAUSTED": 429,
+    "ABORTED": 409, "ALREADY_EXISTS": 409, "PERMISSION_DENIED": 403, "UNAUTHENTICATED": 401, "INVALID_ARGUMENT": 400,
+}  # fmt: skip
+"""The codes of gRPC by the statuses that mean the same; OK and NOT_FOUND are named so by HTTP, too."""
+
 _GROUPS = {
     "ok": range(200, 400), "is_success": range(200, 300), "is_error": range(400, 600),
     "is_client_error": range(400, 500), "is_server_error": range(500, 600),
@@ -71,6 +77,9 @@ def _compare(module: Module, left: ast.expr, operator: ast.cmpop, right: ast.exp
     """Return the value of one comparison; None if it is not about the status, or a side cannot be read."""
     if isinstance(operator, ast.In) and isinstance(left, ast.Constant) and isinstance(left.value, str):
         return _is_in_text(left.value, status)  # `"429" in str(error)`
+    if isinstance(right, ast.Constant) and isinstance(right.value, str) and isinstance(operator, (ast.Eq, ast.NotEq)):
+        found = _is_in_text(right.value, status)  # `error.code == "ratelimited"`
+        return found if found is None or isinstance(operator, ast.Eq) else not found
     if isinstance(right, ast.Constant) and right.value == 0 and ast.unparse(left).endswith("returncode"):
         return (status is not None and status < HTTPStatus.BAD_REQUEST) is isinstance(operator, (ast.Is, ast.Eq))
     if isinstance(right, ast.Constant) and right.value == 0 and _counts_failures(left):
@@ -168,6 +177,8 @@ def _number_of_name(expr: ast.expr) -> int | None:
     if not isinstance(expr, ast.Attribute):
         return None
     name = expr.attr.upper()
+    if name in _RPC_STATUSES and ast.unparse(expr.value).endswith("StatusCode"):
+        return _RPC_STATUSES[name]
     digits = patterns.NAMED_STATUS.search(name)
     if digits:
         return int(digits[1])

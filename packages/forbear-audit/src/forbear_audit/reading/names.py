@@ -182,6 +182,11 @@ class Names(Scopes):
             expr = expr.value
         return isinstance(expr, ast.Name) and expr.id not in home.imports and home.function_of(expr) is not None
 
+    def is_parameter(self, expr: ast.expr) -> bool:
+        """Return whether an expression is a parameter of a function around it, and stands for nothing else."""
+        around = self.owner_of(expr) if isinstance(expr, ast.Name) else None
+        return isinstance(around, Function) and not self.values(expr)
+
     def is_own(self, expr: ast.expr, dotted: str) -> bool:
         """Return whether a dotted name begins with a name of this module; `shop` may also be a module next to it."""
         while isinstance(expr, ast.Attribute):

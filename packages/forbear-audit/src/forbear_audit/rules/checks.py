@@ -19,7 +19,6 @@ from forbear_audit.rules.unsafe_repeats import (
     find_blocking_waits,
     find_ignored_retry_after,
     find_unsafe_calls,
-    find_unsafe_client_calls,
     find_unsafe_uses,
     repeats_failures,
 )
@@ -36,7 +35,6 @@ def check(module: Module) -> Iterator[Hit]:
     for use in uses:
         for rule, node, message in _check_use(module, use, uses):
             yield rule, node, message, use.policy.library
-    yield from find_unsafe_client_calls(module)
     yield from find_unsafe_uses(module, uses)
     yield from find_blocking_waits(module, uses)
     yield from _find_hidden_ends(module)

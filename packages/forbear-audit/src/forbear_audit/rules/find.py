@@ -11,6 +11,7 @@ from forbear_audit.reading.modules import RUNNERS, Module
 from forbear_audit.reading.patterns import ATTEMPT_LIMITS, ERROR_NAMES, REFUSED_BY_NAME, RETRIES, RETRY_WRAPPERS
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, RetryUse, RetryUses, Waits
 from forbear_audit.reading.scopes import add_options, call_like, from_package, keyword
+from forbear_audit.rules.layers import find_layered
 from forbear_audit.rules.repeaters import (
     BARE,
     CALLS,
@@ -38,7 +39,7 @@ def find_retries(module: Module) -> RetryUses:
     uses += [RetryUse(policy, loop, code) for policy, code, loop in module.keep(loops_of)]
     again = (*find_second_chances(module), *find_requeued(module))
     uses += [RetryUse(policy, node, code, defined_elsewhere=True) for policy, code, node in again]
-    uses += [*_find_wrapped(module), *_find_by_name(module, {id(use.node) for use in uses})]
+    uses += [*find_layered(module), *_find_wrapped(module), *_find_by_name(module, {id(use.node) for use in uses})]
     uses += [RetryUse(*task) for task in (*queues.read_others(module), *find_webhooks(module))]
     order = sorted(uses, key=lambda use: (getattr(use.node, "lineno", 0), getattr(use.node, "col_offset", 0)))
     return RetryUses(order, module)

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from forbear_audit.libraries import decorators, objects, queues
+from forbear_audit.libraries.objects import TRANSIENT
 from forbear_audit.loops.handwritten import read_loop
 from forbear_audit.loops.recursion import find_recursions
+from forbear_audit.loops.statuses import DOUBTFUL
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy
 from forbear_audit.reading.scopes import (
@@ -85,7 +87,11 @@ KnownLoop = tuple[RetryPolicy, RepeatedCode, Loop]
 
 def loops_of(module: Module) -> list[KnownLoop]:
     """Return the loops of a module that are retries."""
-    read = ((loop, read_loop(module, loop)) for loop in (*module.loops, *find_recursions(module)))
+    read = [(loop, read_loop(module, loop)) for loop in module.loops]
+    for loop in find_recursions(module):  # a copy: the names in it stand for what the function itself assigns
+        known, function = read_loop(module, loop), module.parents[loop]
+        if known is not None and isinstance(function, Function):
+            read.append((loop, (known[0], replace(known[1], around=function.body))))
     return [(known[0], known[1], loop) for loop, known in read if known is not None]
 
 
@@ -148,9 +154,15 @@ def _read_made(module: Module, expr: ast.expr) -> RetryPolicy | None:
 def _read_source(module: Module, source: Loop | ast.expr) -> RetryPolicy | None:
     if isinstance(source, Loop):
         known = read_loop(module, source)
-        return known[0] if known is not None else None
+        return _name_statuses(*known) if known is not None else None
     found = resolve_policy(module, source, set())
     return found[0] if found is not None else None
+
+
+def _name_statuses(policy: RetryPolicy, code: RepeatedCode) -> RetryPolicy:
+    """Return the policy of a loop for whoever sees only its errors: failures of servers are some, too."""
+    by_status = policy.errors.names is None and set(code.statuses) & set(DOUBTFUL)
+    return replace(policy, errors=TRANSIENT) if by_status else policy
 
 
 def find_repeater(module: Module, expr: ast.expr, depth: int = 0, *, decorates: bool = False) -> Repeater | None:
@@ -168,7 +180,7 @@ def find_repeater(module: Module, expr: ast.expr, depth: int = 0, *, decorates: 
         place, node = known[0].find_member(known[1], "__getattr__") if known is not None else (place, None)
     if node is None:
         return None
-    found = place.keep(_find_repeaters).get(node)
+    found = place.keep(find_repeaters).get(node)
     if found is None and depth < _DEEPEST and not isinstance(node, ast.ClassDef):
         passing = place.keep(_make_cache)
         found = place.find_once(passing, node, lambda function: _find_passing(place, function, depth), None)
@@ -203,9 +215,29 @@ def _names_inner(function: Function, value: ast.expr | None) -> bool:
     return isinstance(value, ast.Name) and value.id in inner
 
 
-def _find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What may repeat a parameter: its policy, what is repeated, the place, and whether it makes a wrapper."""
+
+    policy: RetryPolicy
+    made: Loop | ast.expr
+    region: list[ast.stmt]
+    place: ast.AST
+    wraps: bool = False
+
+
+def make_repeater(
+    home: Module, source: Source, maker: Function | None, taken: tuple[int, str] | None, owner: ast.expr | None = None
+) -> Repeater:
+    """Return the repeater that a source is."""
+    return Repeater(home, source.policy, source.made, maker, taken, awaits=True, owner=owner)
+
+
+def find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
+    """Return the functions and classes of a module that repeat what they get."""
     found = dict[ast.AST, Repeater]()
-    for policy, source, region, place, wraps in _find_sources(module):
+    for known in module.keep(find_sources):
+        policy, source, region, place, wraps = known.policy, known.made, known.region, known.place, known.wraps
         calls = [call for call in calls_in(region) if isinstance(call.func, (ast.Name, ast.Call))]
         named = dict(item for item in (_find_name(module, call) for call in calls) if item is not None)
         calls = [call for call in calls if isinstance(call.func, ast.Name)]
@@ -243,22 +275,25 @@ def _find_name(module: Module, call: ast.Call) -> tuple[str, ast.expr] | None:
             return None
 
 
-def _find_sources(module: Module) -> Iterator[tuple[RetryPolicy, Loop | ast.expr, list[ast.stmt], ast.AST, bool]]:
-    """Yield what may repeat a parameter: policy, source, what is repeated, place, and if it makes a wrapper."""
+def find_sources(module: Module) -> list[Source]:
+    """Return what may repeat a parameter of a function, or what a method passes on."""
+    return [*_list_sources(module)]
+
+
+def _list_sources(module: Module) -> Iterator[Source]:
     for policy, code, loop in module.keep(loops_of):
-        yield policy, loop, code.attempt, loop, False
+        yield Source(_name_statuses(policy, code), loop, code.attempt, loop)
     if not module.packages & PACKAGES and not any("." in name for name in module.imports.values()):
         return
     for loop in module.loops:
         known = resolve_policy(module, loop.iter, set()) if not isinstance(loop, ast.While) else None
         if known is not None and not isinstance(loop, ast.While):
-            yield known[0], loop.iter, loop.body, loop, False
+            yield Source(known[0], loop.iter, loop.body, loop)
     for function in module.functions:
         for decorator in function.decorator_list:
-            is_inner = module.function_of(function) is not None
-            known = resolve_policy(module, decorator, set()) if is_inner else None
+            known = resolve_policy(module, decorator, set())
             if known is not None:
-                yield known[0], decorator, function.body, function, False
+                yield Source(known[0], decorator, function.body, function)
     taken = {one.arg for function in module.functions for one in parameters(function)}
     for call in module.calls:
         given = next(iter(call.args), None)
@@ -266,15 +301,15 @@ def _find_sources(module: Module) -> Iterator[tuple[RetryPolicy, Loop | ast.expr
             continue
         if given.id not in taken or module.function_of(call) is None or module.values(given):
             continue
-        sent = call_like(call, given)
+        sent: list[ast.stmt] = [ast.copy_location(ast.Expr(call_like(call, given)), call)]
         queued = queues.read_rq(module, call)
         if queued is not None:
-            yield queued, call, [ast.copy_location(ast.Expr(sent), call)], call, False
+            yield Source(queued, call, sent, call)
         made = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr in CALLS else call.func
         known = resolve_policy(module, made, set()) if isinstance(made, (ast.Call, ast.Name, ast.Attribute)) else None
         if known is not None and (known[1] or isinstance(made, ast.Call)):
             wraps = isinstance(module.parents.get(call), ast.Return) and len(call.args) == 1 and made is call.func
-            yield known[0], made, [ast.copy_location(ast.Expr(sent), call)], call, wraps
+            yield Source(known[0], made, sent, call, wraps)
 
 
 def find_given(call: ast.Call, known: Repeater) -> ast.expr | None:

@@ -3,7 +3,6 @@
 import ast
 from collections.abc import Iterator
 
-from forbear_audit.libraries import clients
 from forbear_audit.libraries.effects import effects
 from forbear_audit.libraries.errors import error_names, find_predicate, is_doubtful
 from forbear_audit.libraries.http import is_reading, says_purpose
@@ -103,10 +102,10 @@ def _find_causes(module: Module, region: list[ast.stmt], error: str, read: list[
             elif around is not None and any(truth(module, around.test, status) for status in DOUBTFUL):
                 yield "forbear.transient"
         elif isinstance(node, ast.Call) and len(read) < _MOST_READ:
-            home, function = module.resolve_behaviour(node)
-            if function is not None and function not in read:
-                read.append(function)
-                yield from _find_causes(home, function.body, error, read)
+            for home, function in module.list_behaviours(node):
+                if function not in read:
+                    read.append(function)
+                    yield from _find_causes(home, function.body, error, read)
 
 
 def _names_with_bases(module: Module, raised: ast.expr | None) -> list[str]:
@@ -185,14 +184,6 @@ def _list_texts(module: Module, call: ast.Call) -> Iterator[str]:
         text = inner.value if isinstance(inner, ast.Constant) else None
         if isinstance(text, str) and (item is inner or " " in text):
             yield text
-
-
-def find_unsafe_client_calls(module: Module) -> Iterator[tuple[str, ast.AST, str, str]]:
-    """Yield the calls that a client with retries of its own repeats, though they are not safe."""
-    for call in module.calls:
-        hit = clients.find_client_repeat(module, call)
-        if hit is not None:
-            yield "UNSAFE", call, hit[0], hit[1]
 
 
 def find_ignored_retry_after(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:

@@ -1,0 +1,177 @@
+"""Layers: what repeats every call that goes through it.
+
+That is a transport, an adapter, a session or an interceptor of the package, a service config of gRPC, a client with a
+policy, or a policy that a call passes.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forbear_audit.libraries import sdks
+from forbear_audit.libraries.objects import TRANSIENT, read_service_config
+from forbear_audit.reading.modules import Module
+from forbear_audit.reading.patterns import ACTING_METHODS, WORD_STARTS
+from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy, RetryUse
+from forbear_audit.reading.scopes import Function, from_package, keyword, parameters
+from forbear_audit.reading.syntax import calls_in, find_all
+from forbear_audit.rules.repeaters import Repeater, find_repeaters, find_sources, make_repeater, read_policy
+
+_STEPS = 6  # from a part to the client
+_DEEPEST = 3  # arguments of arguments, and methods of a layer
+_ENDS = ("execute", "commit")
+"""The methods that send what was put into a pipeline or a batch before."""
+
+_BATCHES = ("pipeline", "batch")
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """What repeats calls, with the code around each attempt; of a service config the services and RPCs."""
+
+    policy: RetryPolicy
+    around: list[ast.stmt]
+    names: frozenset[tuple[str, str]] = frozenset()
+
+    def has(self, client: str, method: str) -> bool:
+        """Return whether a call of a method of a client goes through it.
+
+        Who names an RPC in a service config has looked at it: it is left alone unless its name says that it acts.
+        """
+        stub = client.rpartition(".")[2].removesuffix("Stub")
+        names = {name for service, name in self.names if service in ("", stub) and name in ("", method)}
+        acts = ACTING_METHODS.search(WORD_STARTS.sub("_", method).lower())
+        return not self.names or "" in names or (bool(names) and bool(acts))
+
+
+def find_layered(module: Module) -> Iterator[RetryUse]:
+    """Yield the calls that a layer repeats."""
+    for call in module.calls:
+        layer = _find_layer(module, call, call.func) if isinstance(call.func, ast.Attribute) else None
+        if layer is not None and isinstance(call.func, ast.Attribute):
+            code = RepeatedCode(_list_sent(module, call, call.func), by_call=True, around=layer.around)
+            yield RetryUse(layer.policy, call, code, defined_elsewhere=True)
+
+
+def _list_sent(module: Module, call: ast.Call, function: ast.Attribute) -> list[ast.stmt]:
+    """Return a call as code, after those that have put something into the batch that it sends."""
+    around = module.function_of(call) if function.attr in _ENDS else None
+    owner = ast.unparse(function.value)
+    puts = [one for one in calls_in(around.body if around is not None else ()) if one.lineno < call.lineno]
+    puts = [one for one in puts if isinstance(one.func, ast.Attribute) and ast.unparse(one.func.value) == owner]
+    return [ast.copy_location(ast.Expr(one), one) for one in (*puts, call)]
+
+
+def _find_layer(module: Module, call: ast.Call, function: ast.Attribute) -> _Layer | None:
+    """Return the layer that a call goes through, None without one."""
+    option = module.value(keyword(call, "retry"))
+    policy = read_policy(module, option) if isinstance(option, ast.Call) else None
+    if option is not None and module.name_of(option).endswith(".DEFAULT_RETRY"):
+        policy = RetryPolicy("google-api-core", errors=TRANSIENT)
+    if policy is not None and policy.library == "google-api-core":
+        return _Layer(policy, [])
+    owner = function.value
+    known = module.type_of(owner)
+    if known is not None:  # a class of the package: what it does not define itself goes through its transport
+        if known[0].find_member(known[1], function.attr)[1] is not None:
+            return None
+        return _read_class(module, known[0], known[1], module.value(owner) or owner)
+    for _ in range(_STEPS):
+        value = module.value(owner)
+        if isinstance(value, ast.Call):
+            layer = module.find_once(module.keep(_keep_layers), value, lambda made: _read_maker(module, made, 0), None)
+            if layer is not None:
+                return layer if layer.has(sdks.maker(module, function.value), function.attr) else None
+            value = value.func if getattr(value.func, "attr", "") in _BATCHES else None  # else it is a response
+        if not isinstance(value, (ast.Attribute, ast.Subscript)):
+            break
+        owner = value.value
+    return None
+
+
+def _keep_layers(module: Module) -> dict[ast.Call, _Layer | None]:
+    return {}
+
+
+def _read_class(module: Module, place: Module, owner: ast.ClassDef, made: ast.expr) -> _Layer | None:
+    """Return the layer that an object of a class is, None if it is none."""
+    known = next((k for home, each in place.list_bases(owner) if (k := home.keep(_find_classes).get(each))), None)
+    return _Layer(known.read(module, made), known.around) if known is not None else None
+
+
+def _read_maker(module: Module, made: ast.Call, depth: int) -> _Layer | None:
+    """Return the layer that a client has by what made it: the call gets a layer, or one is mounted later."""
+    place, node = module.definition(made.func) if isinstance(made.func, (ast.Name, ast.Attribute)) else (module, None)
+    if isinstance(node, ast.ClassDef):
+        return _read_class(module, place, node, made)
+    if node is not None or depth > _DEEPEST:
+        return None
+    if from_package(module.name_of(made.func), "aiohttp_retry", "RetryClient"):
+        return _Layer(RetryPolicy("aiohttp-retry", errors=TRANSIENT), [])
+    home = module.home_of(made)
+    mounts = [call for call in home.calls_of("mount") if isinstance(call.func, ast.Attribute) and len(call.args) > 1]
+    mounted = [call.args[1] for call in mounts if home.value(getattr(call.func, "value", None)) is made]
+    parts = [*made.args, *(option.value for option in made.keywords), *(module.take(home, each) for each in mounted)]
+    layers = (_read_part(module, part, depth + 1) for part in parts if part is not None)
+    return next((layer for layer in layers if layer is not None), None)
+
+
+def _read_part(module: Module, part: ast.expr, depth: int) -> _Layer | None:
+    """Return the layer that something is which a client gets, alone or in a list; None if it is none."""
+    value = module.value(part)
+    match value:
+        case ast.Tuple(elts=[key, config]) if module.constant(key) == "grpc.service_config":
+            known = read_service_config(module, config)
+            return _Layer(known[0], [], known[1]) if known is not None else None
+        case ast.Tuple(elts=items) | ast.List(elts=items):
+            return next((layer for each in items if (layer := _read_part(module, each, depth + 1)) is not None), None)
+        case ast.Call():
+            policy = read_policy(module, value)
+            if policy is not None:
+                return _Layer(policy, []) if policy.library == "redis" else None
+            return _read_maker(module, value, depth)
+        case ast.Name() | ast.Attribute():
+            place, node = module.definition(value)
+            known = place.keep(find_repeaters).get(node) if isinstance(node, Function) else None
+            return _Layer(known.policy, known.around) if known is not None else None
+        case _:
+            return None
+
+
+def _find_classes(module: Module) -> dict[ast.AST, Repeater]:
+    """Return the classes of a module with a method that repeats what it passes on: to `super()`, or to what it wraps."""
+    found = dict[ast.AST, Repeater]()
+    for source in module.keep(find_sources):
+        function = source.place if isinstance(source.place, Function) else module.function_of(source.place)
+        owner = module.parents.get(function) if function is not None else None
+        if function is None or not isinstance(owner, ast.ClassDef) or _chooses(function):
+            continue
+        if _passes_on(module, function, source.region, 0):
+            found[owner] = make_repeater(module, source, module.methods.get((owner, "__init__")), None)
+    return found
+
+
+def _chooses(function: Function) -> bool:
+    """Return whether a function looks at the method of a request, or at the name of an RPC: it knows which to repeat."""
+    return any(
+        ast.unparse(side).endswith(("method", "method.upper()"))
+        for test in find_all(function.body, ast.Compare)
+        for side in (test.left, *test.comparators)
+    )
+
+
+def _passes_on(module: Module, function: Function, region: list[ast.stmt], depth: int) -> bool:
+    """Return whether code calls a parameter of a function, or the same method of another object."""
+    taken = {one.arg for one in parameters(function)}
+    for call in calls_in(region):
+        match call.func:
+            case ast.Name(name) if name in taken:
+                return True
+            case ast.Attribute(value=owner, attr=name) if name == function.name and ast.unparse(owner) != "self":
+                return True
+            case ast.Attribute(value=ast.Name("self")) if depth < _DEEPEST:
+                inner = module.resolve_call(call)[1]
+                if inner is not None and inner is not function and _passes_on(module, function, inner.body, depth + 1):
+                    return True
+            case _:
+                pass
+    return False
