@@ -285,6 +285,7 @@ def _evidence(module: Module, loop: Loop, checked: list[ast.stmt], errors: tuple
         for name in errors
     ):
         return True
-    if sleeps(module, loop.body) or head == "_" or RETRIES.search(head) or any(map(RETRIES.search, names)):
+    around = {node.name for node in (module.function_of(loop), module.class_of(loop)) if node is not None}
+    if sleeps(module, loop.body) or head == "_" or any(map(RETRIES.search, (head, *names, *around))):
         return True
     return any(request_of(module, call) for call in calls_in(checked))

@@ -26,6 +26,9 @@ from forbear_audit.rules.unsafe_repeats import (
 Hit = tuple[str, ast.AST, str, str]
 """A rule, the node to report, the message, and the library."""
 
+_REWIND = ("google-api-core", "redis", "grpc")
+"""The libraries that keep what they send themselves."""
+
 _LONGEST = 120.0  # seconds: a single wait above this needs a reason
 
 
@@ -56,8 +59,9 @@ def _check_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple
             hits = [*find_unsafe_calls(module, use), *find_nested(module, use, uses)]
         yield from hits
         yield from find_ignored_retry_after(module, use)
-        for node, message in leaves_behind(module, use):
-            yield "STATE", node, message
+        if use.policy.library not in _REWIND:
+            for node, message in leaves_behind(module, use):
+                yield "STATE", node, message
     if use.code.loop is not None:
         yield from last_attempt(module, use, use.code.loop)
 

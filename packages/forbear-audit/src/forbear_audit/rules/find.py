@@ -10,7 +10,7 @@ from forbear_audit.loops.recursion import find_requeued, find_second_chances
 from forbear_audit.reading.modules import RUNNERS, Module
 from forbear_audit.reading.patterns import ATTEMPT_LIMITS, ERROR_NAMES, REFUSED_BY_NAME, RETRIES, RETRY_WRAPPERS
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, RetryUse, RetryUses, Waits
-from forbear_audit.reading.scopes import add_options, call_like, from_package, keyword
+from forbear_audit.reading.scopes import Function, add_options, call_like, from_package, keyword
 from forbear_audit.rules.layers import find_layered
 from forbear_audit.rules.repeaters import (
     BARE,
@@ -187,6 +187,13 @@ def _find_wrapped(module: Module) -> Iterator[RetryUse]:
             if known is not None and is_seen and not _is_off(module, decorator):
                 whole = RepeatedCode(function.body, function, around=known.around)
                 yield RetryUse(known.read(module, decorator), decorator, whole, defined_elsewhere=True)
+    for owner in (node for node in module.top.values() if isinstance(node, ast.ClassDef)):
+        for decorator in owner.decorator_list:
+            known = find_repeater(module, decorator, decorates=True)
+            methods = [each for each in owner.body if isinstance(each, Function) and not each.name.startswith("_")]
+            for each in methods if known is not None else ():
+                policy = known.read(module, decorator) if known is not None else RetryPolicy("loop")
+                yield RetryUse(policy, decorator, RepeatedCode(each.body, each), defined_elsewhere=True)
     for call in module.calls:
         made = module.whole(call) if isinstance(call.func, ast.Attribute) and call.func.attr in RUNNERS else call
         given = (*made.args, *(option.value for option in made.keywords))

@@ -63,18 +63,19 @@ def _list_sent(module: Module, call: ast.Call, function: ast.Attribute) -> list[
 
 def _find_layer(module: Module, call: ast.Call, function: ast.Attribute) -> _Layer | None:
     """Return the layer that a call goes through, None without one."""
-    option = module.value(keyword(call, "retry"))
-    policy = read_policy(module, option) if isinstance(option, ast.Call) else None
-    if option is not None and module.name_of(option).endswith(".DEFAULT_RETRY"):
-        policy = RetryPolicy("google-api-core", errors=TRANSIENT)
-    if policy is not None and policy.library == "google-api-core":
-        return _Layer(policy, [])
+    given = keyword(call, "retry")
+    if given is not None and _is_chosen(module, call, given):
+        option = module.value(given) or given
+        policy = read_policy(module, option) if isinstance(option, ast.Call) else None
+        if module.name_of(option).endswith(".DEFAULT_RETRY"):
+            policy = RetryPolicy("google-api-core", errors=TRANSIENT)
+        if policy is not None and policy.library == "google-api-core":
+            return _Layer(policy, [])
     owner = function.value
     known = module.type_of(owner)
     if known is not None:  # a class of the package: what it does not define itself goes through its transport
-        if known[0].find_member(known[1], function.attr)[1] is not None:
-            return None
-        return _read_class(module, known[0], known[1], module.value(owner) or owner)
+        is_own = known[0].find_member(known[1], function.attr)[1] is not None
+        return None if is_own else _read_class(module, *known, module.value(owner) or owner, inherits=True)
     for _ in range(_STEPS):
         value = module.value(owner)
         if isinstance(value, ast.Call):
@@ -88,13 +89,21 @@ def _find_layer(module: Module, call: ast.Call, function: ast.Attribute) -> _Lay
     return None
 
 
+def _is_chosen(module: Module, call: ast.Call, option: ast.expr) -> bool:
+    """Return whether code gives a client of others a policy, and does not only pass on what it gets."""
+    return not (module.is_parameter(option) or module.resolve_call(call)[1] or module.is_function(call))
+
+
 def _keep_layers(module: Module) -> dict[ast.Call, _Layer | None]:
     return {}
 
 
-def _read_class(module: Module, place: Module, owner: ast.ClassDef, made: ast.expr) -> _Layer | None:
-    """Return the layer that an object of a class is, None if it is none."""
-    known = next((k for home, each in place.list_bases(owner) if (k := home.keep(_find_classes).get(each))), None)
+def _read_class(
+    module: Module, place: Module, owner: ast.ClassDef, made: ast.expr, *, inherits: bool = False
+) -> _Layer | None:
+    """Return the layer that an object of a class is, None if it is none; one that `inherits` repeats its own methods."""
+    found = (home.keep(_find_classes).get((each, inherits)) for home, each in place.list_bases(owner))
+    known = next((each for each in found if each is not None), None)
     return _Layer(known.read(module, made), known.around) if known is not None else None
 
 
@@ -137,16 +146,17 @@ def _read_part(module: Module, part: ast.expr, depth: int) -> _Layer | None:
             return None
 
 
-def _find_classes(module: Module) -> dict[ast.AST, Repeater]:
-    """Return the classes of a module with a method that repeats what it passes on: to `super()`, or to what it wraps."""
-    found = dict[ast.AST, Repeater]()
+def _find_classes(module: Module) -> dict[tuple[ast.AST, bool], Repeater]:
+    """Return the classes of a module with a method that repeats what it passes on, and whether it does to `super()`."""
+    found = dict[tuple[ast.AST, bool], Repeater]()
     for source in module.keep(find_sources):
         function = source.place if isinstance(source.place, Function) else module.function_of(source.place)
         owner = module.parents.get(function) if function is not None else None
         if function is None or not isinstance(owner, ast.ClassDef) or _chooses(function):
             continue
-        if _passes_on(module, function, source.region, 0):
-            found[owner] = make_repeater(module, source, module.methods.get((owner, "__init__")), None)
+        known = make_repeater(module, source, module.methods.get((owner, "__init__")), None)
+        passed = {*_list_passed(module, function, source.region, 0)}
+        found |= dict.fromkeys([(owner, inherits) for inherits in (False, *({True} & passed)) if passed], known)
     return found
 
 
@@ -159,19 +169,18 @@ def _chooses(function: Function) -> bool:
     )
 
 
-def _passes_on(module: Module, function: Function, region: list[ast.stmt], depth: int) -> bool:
-    """Return whether code calls a parameter of a function, or the same method of another object."""
+def _list_passed(module: Module, function: Function, region: list[ast.stmt], depth: int) -> Iterator[bool]:
+    """Yield for each call of a parameter, or of the same method of another object, whether that one is `super()`."""
     taken = {one.arg for one in parameters(function)}
     for call in calls_in(region):
         match call.func:
             case ast.Name(name) if name in taken:
-                return True
+                yield False
             case ast.Attribute(value=owner, attr=name) if name == function.name and ast.unparse(owner) != "self":
-                return True
+                yield ast.unparse(owner) == "super()"
             case ast.Attribute(value=ast.Name("self")) if depth < _DEEPEST:
                 inner = module.resolve_call(call)[1]
-                if inner is not None and inner is not function and _passes_on(module, function, inner.body, depth + 1):
-                    return True
+                if inner is not None and inner is not function:
+                    yield from _list_passed(module, function, inner.body, depth + 1)
             case _:
                 pass
-    return False

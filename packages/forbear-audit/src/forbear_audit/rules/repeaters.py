@@ -181,21 +181,29 @@ def find_repeater(module: Module, expr: ast.expr, depth: int = 0, *, decorates: 
     if node is None:
         return None
     found = place.keep(find_repeaters).get(node)
-    if found is None and depth < _DEEPEST and not isinstance(node, ast.ClassDef):
+    if isinstance(node, ast.ClassDef) and found is None:
+        place, node = place.find_member(node, "__call__")
+    if found is None and depth < _DEEPEST and isinstance(node, Function):
         passing = place.keep(_make_cache)
         found = place.find_once(passing, node, lambda function: _find_passing(place, function, depth), None)
     return found
 
 
-def _make_cache(module: Module) -> dict[ast.AST, Repeater | None]:
+def _make_cache(module: Module) -> dict[Function, Repeater | None]:
     return {}
 
 
-def _find_passing(module: Module, function: ast.AST, depth: int) -> Repeater | None:
-    """Return the repeater to which a function passes a function that it gets itself."""
-    assert isinstance(function, Function)  # noqa: S101 - for type checkers
-    names = {one.arg for one in parameters(function)} - {"self", "cls"}
+def _find_passing(module: Module, function: Function, depth: int) -> Repeater | None:
+    """Return the repeater to which a function passes a function that it gets itself, or the methods of a class."""
+    names = {one.arg for one in parameters(function)} - {"self", "cls"} | {*_name_decorated(module, function)}
     for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)) if names else ():
+        match call:
+            case ast.Call(func=ast.Name("setattr"), args=[ast.Name(owner), _, ast.Call(func=made)]) if owner in names:
+                wrapper = find_repeater(module, made, depth + 1)
+                if wrapper is not None:
+                    return wrapper
+            case _:
+                pass
         given = [item.id for item in (*call.args, *(o.value for o in call.keywords)) if isinstance(item, ast.Name)]
         known = find_repeater(module, call.func, depth + 1) if names & {*given} else None
         taken = find_given(call, known) if known is not None else None
@@ -208,6 +216,12 @@ def _find_passing(module: Module, function: ast.AST, depth: int) -> Repeater | N
             place = None if is_decorator or known.taken is None else (order.index(taken.id), taken.id)
             return Repeater(module, policy, ast.Constant(None), None, place, known.awaits)
     return None
+
+
+def _name_decorated(module: Module, function: Function) -> list[str]:
+    """Return the name of the class that a decorator of classes gets: it may be called `cls`, as in a method."""
+    is_method = isinstance(module.parents.get(function), ast.ClassDef)
+    return [] if is_method else [one.arg for one in parameters(function)[:1]]
 
 
 def _names_inner(function: Function, value: ast.expr | None) -> bool:
@@ -247,6 +261,9 @@ def find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
             around = [place, *around]
         taking = next((f for f in around if called & {one.arg for one in parameters(f)}), None)
         if taking is None:
+            held = _find_held(module, region)
+            if held is not None:
+                found[held] = make_repeater(module, known, module.methods.get((held, "__init__")), None)
             continue
         names = {one.arg for one in parameters(taking)}
         awaits = any(isinstance(module.parents.get(c), ast.Await) for c in calls if ast.unparse(c.func) in names)
@@ -264,6 +281,21 @@ def find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
             awaits = awaits or (around[-1] in found and found[around[-1]].awaits)  # it makes a wrapper for both
             found[around[-1]] = Repeater(module, policy, source, around[-1], None, awaits)
     return found
+
+
+def _find_held(module: Module, region: list[ast.stmt]) -> ast.ClassDef | None:
+    """Return the class around code that calls what an object of it got when it was made: `self.function()`."""
+    for call in calls_in(region):
+        match call.func:
+            case ast.Attribute(value=ast.Name("self")) as held:
+                owner = module.class_of(call)
+                init = module.methods.get((owner, "__init__")) if owner is not None else None
+                names = {one.arg for one in parameters(init)} if init is not None else set[str]()
+                if any(isinstance(value, ast.Name) and value.id in names for value in module.values(held)):
+                    return owner
+            case _:
+                pass
+    return None
 
 
 def _find_name(module: Module, call: ast.Call) -> tuple[str, ast.expr] | None:
