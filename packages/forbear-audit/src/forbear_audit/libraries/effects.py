@@ -102,6 +102,7 @@ def _last(found: ast.expr) -> str:
 def _judge(module: Module, call: ast.Call, region: list[ast.stmt]) -> UnsafeCall | None:
     request = http.request_of(module, call)
     if request is not None:
+        region = [*region, *_list_made(module, call)]
         why = http.find_unsafe_request(module, request, region)
         if not why:
             return None
@@ -121,6 +122,13 @@ def _judge(module: Module, call: ast.Call, region: list[ast.stmt]) -> UnsafeCall
     if _appends(module, call, region):
         return UnsafeCall(call, "appending to a file", "what a failed attempt wrote stays in the file", "file")
     return _program(module, call)
+
+
+def _list_made(module: Module, call: ast.Call) -> Iterator[ast.stmt]:
+    """Yield the code of the functions that make what a call passes: each attempt runs it, too."""
+    for made in calls_in(call.args):
+        function = module.resolve_call(made)[1]
+        yield from function.body if function is not None else ()
 
 
 def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:

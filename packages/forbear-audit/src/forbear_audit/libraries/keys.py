@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import FRESH_VALUES, IDEMPOTENCY_HEADERS, KEYS_IN_BODIES, SENT_KEYS
-from forbear_audit.reading.scopes import Function, keyword
+from forbear_audit.reading.scopes import Function, from_package, keyword
 from forbear_audit.reading.syntax import find_all, plain_names_in
 
 WHY = "its idempotency key is made inside of what is repeated, so every attempt has another one"
@@ -47,7 +47,7 @@ def has_own_id(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
     """Return whether a call passes an id or token that the code makes itself, at random, before the first attempt."""
     values = [value for name, value in _fields(module, call, 2) if KEYS_IN_BODIES.search(name)]
     return any(
-        FRESH_VALUES.search(module.name_of(part.func)) and not is_inside(module, part, region)
+        _is_fresh(module, part) and not is_inside(module, part, region)
         for value in values
         if (made := module.value(value)) is not None and find_fresh(module, value, region) is None
         for part in ast.walk(made)
@@ -95,6 +95,10 @@ def _items(module: Module, expr: ast.expr | None, depth: int = 1) -> Iterator[tu
                 yield from _items(module, item, depth - 1)
     if isinstance(expr, ast.Name):
         yield from _set_later(module, expr.id, expr)
+    home, function = module.resolve_call(made) if isinstance(made, ast.Call) else (module, None)
+    for result in find_all(function.body if function is not None else (), ast.Return):
+        later = _set_later(home, result.value.id, result.value) if isinstance(result.value, ast.Name) else ()
+        yield from ((name, expr) for name, _ in later if expr is not None)
 
 
 def _set_later(module: Module, owner: str, place: ast.expr) -> Iterator[tuple[str, ast.expr]]:
@@ -117,7 +121,7 @@ def find_fresh(module: Module, expr: ast.expr, region: list[ast.stmt], depth: in
     """Return what gives an expression a new value on every execution of `region`, None if nothing does."""
     for part in ast.walk(expr):
         if isinstance(part, ast.Call):
-            fresh = FRESH_VALUES.search(module.name_of(part.func)) or _returns_fresh(*module.resolve_call(part), depth)
+            fresh = _is_fresh(module, part) or _returns_fresh(*module.resolve_call(part), depth)
             if fresh and is_inside(module, part, region):
                 return part
             if (made := _find_fresh_object(module, part, region)) is not None:
@@ -132,7 +136,7 @@ def find_fresh(module: Module, expr: ast.expr, region: list[ast.stmt], depth: in
             around = module.parents.get(region[0]) if region else None
             if isinstance(around, ast.For) and part.id in plain_names_in(around.target):
                 return part  # the number of the attempt
-            for value in module.values(part):
+            for value in (*module.values(part), *(value for _, value in _set_later(module, part.id, part))):
                 found = find_fresh(module, value, region, depth + 1)
                 if found is not None:
                     return found
@@ -154,7 +158,15 @@ def _is_fresh_field(module: Module, attribute: ast.Attribute) -> bool:
     owner = module.type_of(attribute.value)
     home, field = owner[0].find_member(owner[1], attribute.attr) if owner is not None else (module, None)
     calls = [node for node in ast.walk(field) if isinstance(node, ast.Call)] if isinstance(field, ast.expr) else []
-    return any(FRESH_VALUES.search(home.name_of(call.func)) for call in calls)
+    return any(_is_fresh(home, call) for call in calls)
+
+
+def _is_fresh(module: Module, call: ast.Call) -> bool:
+    """Return whether each execution of a call returns another value: something random, the time, or a count."""
+    name = module.name_of(call.func)
+    counter = module.value(call.args[0]) if name == "next" and call.args else None
+    counts = isinstance(counter, ast.Call) and from_package(module.name_of(counter.func), "itertools", "count")
+    return counts or bool(FRESH_VALUES.search(name))
 
 
 def _returns_fresh(home: Module, function: ast.AST | None, depth: int) -> bool:

@@ -38,6 +38,9 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
     name = getattr(call.func, "attr", getattr(call.func, "id", ""))
     if patterns.RETRY_WRAPPERS.search(name) and name != "retry" and module.definition(call.func)[1] is None:
         return made.partition(".")[0], f"{name}() retries by its name"
+    given = [_client_retries(module, item) for item in call.args[:1]]  # `bulk(client, rows)`
+    if given and given[0] is not None and given[0][0] == made.partition(".")[0]:
+        return given[0]
     if not isinstance(call.func, ast.Attribute):
         return None
     if call.func.attr == "run_with_advanced_retry" and from_package(made, "airflow"):
@@ -50,7 +53,7 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
         return None if never else ("stripe", "stripe makes up to 3 attempts")
     if dotted.split(".")[0] in ("openai", "anthropic") and dotted.count(".") > 1:  # the client of the module
         return dotted.partition(".")[0], "its default client makes up to 3 attempts"
-    if made.endswith("Stub") and module.configs:
+    if (made.endswith("Stub") or patterns.STUBS.search(ast.unparse(owner))) and module.configs:
         return "grpc", "the service config of its channel retries"
     reads = patterns.READING_FUNCTIONS.search(call.func.attr) or call.func.attr.startswith(("access_", "publish"))
     if from_package(made, "google.cloud") and (reads or off is not None):  # these have a retry by default

@@ -49,7 +49,7 @@ def is_polling(
         and not any(map(patterns.LEAVES_PROCESS.search, functions_in(attempt.body)))
     ):
         return True
-    if errors and all("timeout" in error.lower() for error in errors) and _waits_for_other(module, attempt):
+    if errors and all("timeout" in error.lower() for error in errors) and _waits_for_other(module, loop, attempt):
         return True
     if any(map(patterns.HEALTH_URLS.search, texts_in(attempt.body))):
         return True
@@ -179,7 +179,7 @@ def _looks_only(attempt: ast.Try, later: list[ast.stmt]) -> bool:
     return isinstance(calls[0], ast.Call) and not acts and any(map(patterns.PROBES.search, names))
 
 
-def _waits_for_other(module: Module, attempt: ast.Try) -> bool:
+def _waits_for_other(module: Module, loop: Loop, attempt: ast.Try) -> bool:
     """Return whether an attempt waits for a thread, a process, a future or a queue, for a while each time.
 
     What an attempt makes itself, as in `send(event).get()`, is no other.
@@ -191,7 +191,7 @@ def _waits_for_other(module: Module, attempt: ast.Try) -> bool:
     )
     if first is None or not isinstance(first.func, ast.Attribute) or isinstance(first.func.value, ast.Call):
         return False
-    if request_of(module, first) is not None:
+    if request_of(module, first) is not None or names_stored(loop.body) & plain_names_in(first.func.value):
         return False
     return first.func.attr in ("accept", "wait", "result", "join", "get", "acquire", "communicate")
 

@@ -85,8 +85,11 @@ class RepeatedCode:
 
     @property
     def attempt(self) -> list[ast.stmt]:
-        """The code of one attempt: the bodies of `tries` in a loop that has them, else all that is repeated."""
-        return self.tried or self.region
+        """The code of one attempt: of a loop the bodies of its `tries`, and what it does before, else all of it."""
+        if not self.tries:
+            return self.region
+        first = self.region.index(self.tries[0]) if self.tries[0] in self.region else 0
+        return [*self.region[:first], *self.tried]
 
     @property
     def tried(self) -> list[ast.stmt]:

@@ -26,7 +26,18 @@ def calls_in(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
 
 def functions_in(nodes: Iterable[ast.AST]) -> list[str]:
     """Return the texts of the functions that code calls, such as "self.client.post"."""
-    return [ast.unparse(call.func) for call in calls_in(nodes)]
+    return [_shorten(call.func) for call in calls_in(nodes)]
+
+
+def _shorten(function: ast.expr) -> str:
+    """Return the text of a function without what is passed to the calls in it: `client.query().result`."""
+    match function:
+        case ast.Attribute(value=owner, attr=name):
+            return f"{_shorten(owner)}.{name}"
+        case ast.Call(func=inner):
+            return f"{_shorten(inner)}()"
+        case _:
+            return ast.unparse(function)
 
 
 def calls_method(nodes: Iterable[ast.AST], *names: str) -> bool:

@@ -262,4 +262,4 @@ def _read_repeated_code(module: Module, call: ast.Call, position: int) -> Repeat
     is_known = function is not None or (
         isinstance(given, ast.Attribute) or (isinstance(given, ast.Name) and "." in module.name_of(given)[1:])
     )
-    return RepeatedCode([ast.copy_location(ast.Expr(sent), call)], by_call=True) if is_known else None
+    return RepeatedCode([ast.copy_location(ast.Expr(sent), call)], by_call=True, call=sent) if is_known else None

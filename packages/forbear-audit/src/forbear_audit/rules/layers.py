@@ -48,7 +48,7 @@ def find_layered(module: Module) -> Iterator[RetryUse]:
     for call in module.calls:
         layer = _find_layer(module, call, call.func) if isinstance(call.func, ast.Attribute) else None
         if layer is not None and isinstance(call.func, ast.Attribute):
-            code = RepeatedCode(_list_sent(module, call, call.func), by_call=True, around=layer.around)
+            code = RepeatedCode(_list_sent(module, call, call.func), by_call=True, call=call, around=layer.around)
             yield RetryUse(layer.policy, call, code, defined_elsewhere=True)
 
 

@@ -3,13 +3,14 @@
 import ast
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TypeGuard
 
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import COUNTERS, FILE_MODE, PURE_FUNCTIONS, REWINDS, STREAMS
-from forbear_audit.reading.retry_use import RetryUse
-from forbear_audit.reading.scopes import Loop, from_package, parameters, walk_inside
-from forbear_audit.reading.syntax import calls_in, calls_method, functions_in, names_stored
+from forbear_audit.reading.retry_use import RepeatedCode, RetryUse
+from forbear_audit.reading.scopes import Loop, following, from_package, parameters, walk_inside
+from forbear_audit.reading.syntax import calls_in, calls_method, find_all, functions_in, join_bodies, names_stored
 
 _GROWS = ("append", "extend", "insert", "appendleft", "add_attachment", "attach", "add_field")
 """The methods that add to a list, a mail or a form."""
@@ -33,31 +34,41 @@ _SPENT = ("iter", "map", "filter", "zip", "reversed", "enumerate")
 
 def leaves_behind(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
     """Yield the places where an attempt leaves something behind, and what it is."""
-    region = use.code.region
-    own = names_stored(region)
-    body = use.code.attempt
-    yield from _mutations(body, own, use)
+    own, body = names_stored(use.code.region), use.code.attempt
+    yield from ((node, f"`{target}` {what}") for node, target, what in _find_changes(module, use, own))
+    for call in calls_in(body):
+        yield from ((call, message) for message in _find_left_by_methods(module, use, call))
     yield from _find_popped_keys(module, body, own, use)
     yield from _streams(module, use, own)
     yield from _find_spent(module, use, body, own)
-    yield from _find_outer_changes(module, use, [*_list_before(use), *body], own)
     yield from _find_failed_sessions(module, use, body, own)
 
 
-def _list_before(use: RetryUse) -> list[ast.stmt]:
-    """Return what a loop does in each attempt before its `try`."""
-    region = use.code.region if use.code.tries else []
-    return region[: region.index(use.code.tries[0])] if use.code.tries and use.code.tries[0] in region else []
+def _find_changes(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str, str]]:
+    """Yield where an attempt changes what was there before, with its text and what happens to it."""
+    yield from _mutations(use.code.attempt, own, use)
+    yield from _find_outer_changes(module, use, use.code.attempt, own)
 
 
-def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
+def _find_left_by_methods(module: Module, use: RetryUse, call: ast.Call) -> Iterator[str]:
+    """Yield what another method of the same object leaves behind that an attempt calls."""
+    if not isinstance(call.func, ast.Attribute) or ast.unparse(call.func.value) != "self":
+        return
+    for home, function in module.list_behaviours(call):
+        inner = replace(use, code=RepeatedCode(function.body, function))
+        for _, target, what in _find_changes(home, inner, names_stored(function.body)):
+            if target.startswith("self.") and not _changes(use, target, _TAKES.__contains__):
+                yield f"`{target}` {what} (in {function.name}())"
+
+
+def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[tuple[ast.AST, str, str]]:
     flat = list(_flat(body))
     for index, statement in enumerate(flat):
         target = _find_mutated(statement, own, is_loop=use.code.loop is not None)
         if not target or COUNTERS.search(target.lower()) or _changes(use, target, _TAKES.__contains__):
             continue  # a stack is popped again
         if any(map(_may_fail, flat[index + 1 :])):
-            yield statement, f"`{target}` is changed before the call, once for each attempt"
+            yield statement, target, "is changed before the call, once for each attempt"
 
 
 def _find_popped_keys(
@@ -117,7 +128,9 @@ def _changes(use: RetryUse, target: str, is_method: Callable[[str], object]) -> 
             case ast.Call(func=ast.Attribute(value=owner, attr=name)) if is_method(name):
                 if ast.unparse(owner) == target:
                     return True
-            case ast.Assign(targets=[ast.Subscript(value=owner)]) if ast.unparse(owner) == target:
+            case ast.Assign(targets=[ast.Subscript(value=owner) | (ast.Attribute() as owner)]) if (
+                ast.unparse(owner) == target
+            ):
                 return True
             case _:
                 pass
@@ -181,6 +194,11 @@ def _may_fail(statement: ast.stmt) -> bool:
 def _find_spent(module: Module, use: RetryUse, body: list[ast.stmt], own: set[str]) -> Iterator[tuple[ast.AST, str]]:
     """Yield the files and iterators that are made before the first attempt and read by each."""
     seen: set[str] = set()
+    sent = use.code.call  # what it passes is made once
+    for item in (*sent.args, *(option.value for option in sent.keywords)) if sent is not None else ():
+        what = _name_spent(module, item) if isinstance(item, ast.Call) else None
+        if what is not None:
+            yield item, f"the {what} `{ast.unparse(item)}` is at its end after the first attempt"
     for item in _find_read(body):
         text = ast.unparse(item)
         if text.partition(".")[0] in own or text in seen or _changes(use, text, REWINDS.search):
@@ -238,11 +256,12 @@ def _name_spent(module: Module, value: ast.expr | None) -> str | None:
 
 def _find_outer_changes(
     module: Module, use: RetryUse, body: list[ast.stmt], own: set[str]
-) -> Iterator[tuple[ast.AST, str]]:
+) -> Iterator[tuple[ast.AST, str, str]]:
     """Yield where an attempt, before it may fail, adds to or takes from what was made before the first one."""
     shared = {name for node in walk_inside(body) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
     loops = [node for node in walk_inside(body) if isinstance(node, Loop)]
-    repeated = {id(inner) for loop in loops if _may_fail(loop) for inner in walk_inside([*loop.body])}
+    failing = [loop for loop in loops if any(map(_may_fail, [loop, *following(module, loop)]))]
+    repeated = {id(inner) for loop in failing for inner in walk_inside([*loop.body])}
     flat = [*_flat(body)]
     early = {id(n) for at, one in enumerate(flat) if any(map(_may_fail, flat[at + 1 :])) for n in ast.walk(one)}
     nodes = [*walk_inside(use.code.region)]
@@ -282,11 +301,20 @@ def _find_outer_changes(
             continue
         resets = REWINDS.search if target not in shared else _TAKES.__contains__
         resets = _GROWS.__contains__ if isinstance(node, ast.Call) and _pops(module, node) else resets  # put back
-        is_reset = calls_method(use.code.region, "clear", "truncate")
+        is_reset = _is_emptied(use, node)
         is_reset = is_reset or (not isinstance(node, ast.Assign) and _changes(use, target, resets))
         if not COUNTERS.search(target.lower()) and not is_reset:
-            yield node, f"`{target}` keeps what a failed attempt did to it"
+            yield node, target, "keeps what a failed attempt did to it"
             return
+
+
+def _is_emptied(use: RetryUse, node: ast.AST) -> bool:
+    """Return whether an attempt empties something before a node, or after a failure; at its end it would be too late."""
+    tries = [*find_all(use.code.region, ast.Try)]
+    after = {id(each) for each in walk_inside([s for t in tries for s in (*join_bodies(t.handlers), *t.finalbody)])}
+    first = getattr(node, "lineno", 0)
+    calls = (call for call in calls_in(use.code.region) if getattr(call.func, "attr", "") in ("clear", "truncate"))
+    return any(call.lineno < first or id(call) in after for call in calls)
 
 
 def _is_read_once(module: Module, owner: ast.expr) -> bool:
