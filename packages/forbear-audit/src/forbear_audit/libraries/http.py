@@ -215,7 +215,8 @@ def says_purpose(module: Module, function: Function) -> bool:
     """Return whether the name of a function says what it does, or of one that calls it."""
     if not _is_general(function.name):
         return True
-    users = map(module.function_of, module.calls_of(function.name)[:_MOST_CALLERS])
+    calls = [(home, call) for home in module.list_near() for call in home.calls_of(function.name)[:_MOST_CALLERS]]
+    users = (home.function_of(call) for home, call in calls)
     return any(user is not None and not _is_general(user.name) and not is_reading(user.name) for user in users)
 
 

@@ -4,7 +4,8 @@ import ast
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import cast
+from contextlib import suppress
+from typing import Any, cast
 
 from forbear_audit.libraries.errors import error_names, join_names, names_of_predicate
 from forbear_audit.libraries.http import CodeRequest, are_harmless, requests_of_session
@@ -132,28 +133,24 @@ def read_service_configs(module: Module) -> Iterator[tuple[RetryPolicy, ast.AST]
             parent = module.parents[text]
             yield _read_grpc(parent, module.constant(values[id(text)])), parent
             continue
-        try:
-            methods = json.loads(str(text.value))["methodConfig"]
-            policies = [_read_grpc(text, method["retryPolicy"]) for method in methods if "retryPolicy" in method]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            continue
-        yield from ((policy, text) for policy in policies)
+        yield from ((_read_grpc(text, method["retryPolicy"]), text) for method in _list_retried(text.value))
 
 
-def read_service_config(
-    module: Module, config: ast.expr
-) -> tuple[RetryPolicy, frozenset[tuple[str, str]]] | None:
+def read_service_config(module: Module, config: ast.expr) -> tuple[RetryPolicy, frozenset[tuple[str, str]]] | None:
     """Return the retry of a service config, with the services and RPCs that it is for; None if it repeats nothing."""
     made = module.value(config)
-    value = module.constant(made.args[0] if isinstance(made, ast.Call) and made.args else made)
-    try:
-        methods = (json.loads(value) if isinstance(value, str) else value)["methodConfig"]
-        known = [each for each in methods if "retryPolicy" in each]
-        names = {(n.get("service", "").rpartition(".")[2], n.get("method", "")) for each in known for n in each["name"]}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    policies = [_read_grpc(config, each["retryPolicy"]) for each in known]
-    return (policies[0], frozenset(names)) if policies else None
+    retried = _list_retried(module.constant(made.args[0] if isinstance(made, ast.Call) and made.args else made))
+    named = [cast("dict[str, object]", name) for each in retried for name in each.get("name", ())]
+    names = {(str(one.get("service", "")).rpartition(".")[2], str(one.get("method", ""))) for one in named}
+    return (_read_grpc(config, retried[0]["retryPolicy"]), frozenset(names)) if retried else None
+
+
+def _list_retried(config: object) -> list[dict[str, Any]]:
+    """Return the parts of a service config, or of its text in JSON, that have a retry policy."""
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        whole: Any = json.loads(config) if isinstance(config, str) else config
+        return [each for each in whole["methodConfig"] if "retryPolicy" in each]
+    return []
 
 
 def _read_grpc(node: ast.AST, policy: object) -> RetryPolicy:

@@ -3,7 +3,7 @@
 import ast
 import re
 
-from forbear_audit.libraries import sdks
+from forbear_audit.libraries import keys, sdks
 from forbear_audit.libraries.keys import is_inside
 from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
@@ -43,6 +43,9 @@ def find_unsafe_statement(module: Module, call: ast.Call, region: list[ast.stmt]
         or not (patterns.INSERTS.search(text) or patterns.ADDING_UPDATES.search(text))
     ):
         return None
+    values = module.value(call.args[0]) if call.args else None
+    if isinstance(values, ast.Call) and keys.has_own_id(module, module.whole(values), region):
+        return None  # a second row with the same id is refused
     others = [each for each in calls_in(region) if each is not call and getattr(each.func, "attr", "") in _RUNS]
     if any(each.args and patterns.REMOVES.search(_text(module, each.args[0]) or "") for each in others):
         return None  # it replaces what was there

@@ -231,12 +231,16 @@ class Objects(Names):
         defined = [self.definition(item) for item in self._list_choices(call.func)[:_MOST_BEHAVIOURS]]
         return [(place, node) for place, node in defined if isinstance(node, Function)]
 
+    def list_near(self) -> list[Self]:
+        """Return this module, and those of the other files in its folder."""
+        near = self._files.list_near(self.path) if self._files is not None and self.path is not None else []
+        return [self, *cast("list[Self]", near)]
+
     def list_below(self, owner: ast.ClassDef) -> list[tuple[Self, ast.ClassDef]]:
         """Return the classes below one in its module and next to it; without any those with all of its methods."""
         known = self._below
         if owner not in known:
-            near = self._files.list_near(self.path) if self._files is not None and self.path is not None else []
-            places = (self, *cast("list[Self]", near))
+            places = self.list_near()
             others = [(p, c) for p in places for c in p.top.values() if isinstance(c, ast.ClassDef)]
             others = [(p, c) for p, c in others if c.name != owner.name]
             below = [(p, c) for p, c in others if c.bases and any(_is_class(self, owner, *b) for b in p.list_bases(c))]

@@ -24,6 +24,7 @@ _ENDS = ("execute", "commit")
 
 _BATCHES = ("pipeline", "batch")
 
+
 @dataclass(frozen=True, slots=True)
 class _Layer:
     """What repeats calls, with the code around each attempt; of a service config the services and RPCs."""
@@ -101,7 +102,7 @@ def _keep_layers(module: Module) -> dict[ast.Call, _Layer | None]:
 def _read_class(
     module: Module, place: Module, owner: ast.ClassDef, made: ast.expr, *, inherits: bool = False
 ) -> _Layer | None:
-    """Return the layer that an object of a class is, None if it is none; one that `inherits` repeats its own methods."""
+    """Return the layer that an object of a class is, None if it is none; one that `inherits` repeats its methods."""
     found = (home.keep(_find_classes).get((each, inherits)) for home, each in place.list_bases(owner))
     known = next((each for each in found if each is not None), None)
     return _Layer(known.read(module, made), known.around) if known is not None else None
@@ -129,8 +130,8 @@ def _read_part(module: Module, part: ast.expr, depth: int) -> _Layer | None:
     value = module.value(part)
     match value:
         case ast.Tuple(elts=[key, config]) if module.constant(key) == "grpc.service_config":
-            known = read_service_config(module, config)
-            return _Layer(known[0], [], known[1]) if known is not None else None
+            retried = read_service_config(module, config)
+            return _Layer(retried[0], [], retried[1]) if retried is not None else None
         case ast.Tuple(elts=items) | ast.List(elts=items):
             return next((layer for each in items if (layer := _read_part(module, each, depth + 1)) is not None), None)
         case ast.Call():
@@ -161,7 +162,7 @@ def _find_classes(module: Module) -> dict[tuple[ast.AST, bool], Repeater]:
 
 
 def _chooses(function: Function) -> bool:
-    """Return whether a function looks at the method of a request, or at the name of an RPC: it knows which to repeat."""
+    """Return whether a function looks at the method of a request, or the name of an RPC: it knows what it repeats."""
     return any(
         ast.unparse(side).endswith(("method", "method.upper()"))
         for test in find_all(function.body, ast.Compare)

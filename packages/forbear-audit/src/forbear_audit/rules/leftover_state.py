@@ -204,9 +204,10 @@ def _find_spent(module: Module, use: RetryUse, body: list[ast.stmt], own: set[st
         if text.partition(".")[0] in own or text in seen or _changes(use, text, REWINDS.search):
             continue
         seen.add(text)
-        values = [module.value(item)]
-        values += values[0].values if isinstance(values[0], ast.Dict) else []
-        for value in values:
+        made = module.value(item)
+        filled = [call for call in module.calls_of("append") if ast.unparse(call.func) == f"{text}.append"]
+        held = [made, *(each for call in filled if isinstance(made, ast.List) for each in call.args)]
+        for value in (part for each in held if each is not None for part in _parts(each)):
             what = _name_spent(module, value)
             if what is not None:
                 yield item, f"the {what} `{text}` is at its end after the first attempt"
@@ -223,6 +224,12 @@ def _find_read(body: list[ast.stmt]) -> Iterator[ast.expr]:
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
             parts = [node.iter]
         yield from (part for part in parts if isinstance(part, (ast.Name, ast.Attribute)))
+
+
+def _parts(value: ast.expr) -> Iterator[ast.expr]:
+    """Yield an expression, or what a dictionary, a tuple or a list holds: `("a.txt", open("a.txt"))`."""
+    inner = value.values if isinstance(value, ast.Dict) else getattr(value, "elts", None)
+    yield from [value] if inner is None else (part for each in inner for part in _parts(each))
 
 
 def _items(display: ast.Dict | ast.Tuple | ast.List) -> list[ast.expr]:
@@ -309,7 +316,7 @@ def _find_outer_changes(
 
 
 def _is_emptied(use: RetryUse, node: ast.AST) -> bool:
-    """Return whether an attempt empties something before a node, or after a failure; at its end it would be too late."""
+    """Return whether an attempt empties something before a node or after a failure: at its end it would be too late."""
     tries = [*find_all(use.code.region, ast.Try)]
     after = {id(each) for each in walk_inside([s for t in tries for s in (*join_bodies(t.handlers), *t.finalbody)])}
     first = getattr(node, "lineno", 0)
