@@ -115,7 +115,7 @@ def _is_client(module: Module, call: ast.Call, owner: ast.expr) -> bool:
         name = str(module.constant(owner.slice))
     named = not module.packages.isdisjoint(LIBRARIES) and bool(patterns.HTTP_CLIENTS.search(name))
     has_path = any("/" in (read_text(module, item) or "") for item in call.args[:2])
-    return (named or has_path) and any(item.arg in _OPTIONS for item in call.keywords)
+    return (named and has_path) or ((named or has_path) and any(item.arg in _OPTIONS for item in call.keywords))
 
 
 def _makes_client(dotted: str) -> bool:

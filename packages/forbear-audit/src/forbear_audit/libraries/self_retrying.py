@@ -11,7 +11,8 @@ from forbear_audit.libraries.http import LIBRARIES
 from forbear_audit.libraries.sdks import aws_service, boto_client, maker
 from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module, sets_constant
-from forbear_audit.reading.scopes import from_package, keyword
+from forbear_audit.reading.scopes import Function, from_package, keyword
+from forbear_audit.reading.syntax import calls_in
 
 _SESSIONS = ("Session", "session", "Client", "AsyncClient")
 _STEPS = 6  # from a part to the client
@@ -182,6 +183,11 @@ def _find_mounted(module: Module, made: ast.Call, owner: ast.ClassDef | None) ->
 def _read_adapter(home: Module, mount: ast.Call) -> str | None:
     """Return what the adapter repeats that a call mounts on a session, None if it repeats nothing."""
     adapter = home.value(mount.args[1]) if len(mount.args) > 1 else None
+    owner = home.type_of(adapter) if adapter is not None else None
+    init = owner[0].find_member(owner[1], "__init__")[1] if owner is not None else None
+    for call in calls_in(init.body) if isinstance(init, Function) and owner is not None else ():
+        if ast.unparse(call.func) == "super().__init__":  # an adapter of the package
+            home, adapter = owner[0], call
     option = keyword(adapter, "max_retries") if isinstance(adapter, ast.Call) else None
     if isinstance(adapter, ast.Call) and home.name_of(adapter.func).endswith("RetryAdapter"):
         return "its adapter retries"

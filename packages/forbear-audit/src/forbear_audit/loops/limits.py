@@ -249,7 +249,9 @@ def _count_compared_attempts(module: Module, loop: Loop, counting: set[str]) -> 
                 return 2  # `if retried: raise`
             if "self." in ast.unparse(leaf) or STOPS.search(ast.unparse(leaf)) or isinstance(leaf, ast.Call):
                 return None
-    return None if any(map(_is_in_other_hands, walk_inside(loop.body))) else math.inf
+    returned = {id(node) for node in walk_inside([*find_all(loop.body, ast.Return)])}  # that is the attempt itself
+    others = (node for node in walk_inside(loop.body) if id(node) not in returned)
+    return None if any(map(_is_in_other_hands, others)) else math.inf
 
 
 def _is_never(module: Module, test: ast.expr) -> bool:

@@ -64,6 +64,9 @@ class Module(Objects):
                 return self.find_once(self._returned, expr, self._find_result, None)
             case ast.BoolOp(op=ast.Or(), values=[*_, (ast.Call() | ast.Name() | ast.Attribute()) as inner]):
                 return inner
+            case ast.BoolOp(op=ast.Or(), values=[first, ast.Tuple() as default]):
+                given = self.value(first)
+                return given if isinstance(given, ast.Tuple) and given.elts else default
             case ast.IfExp():
                 calls = [side for side in (expr.body, expr.orelse) if isinstance(side, ast.Call)]
                 return calls[0] if len(calls) == 1 else None

@@ -195,33 +195,28 @@ def _make_cache(module: Module) -> dict[Function, Repeater | None]:
 
 def _find_passing(module: Module, function: Function, depth: int) -> Repeater | None:
     """Return the repeater to which a function passes a function that it gets itself, or the methods of a class."""
-    names = {one.arg for one in parameters(function)} - {"self", "cls"} | {*_name_decorated(module, function)}
-    for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)) if names else ():
+    order = [one.arg for one in parameters(function) if one.arg not in ("self", "cls")]
+    for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
         match call:
-            case ast.Call(func=ast.Name("setattr"), args=[ast.Name(owner), _, ast.Call(func=made)]) if owner in names:
+            case ast.Call(func=ast.Name("setattr"), args=[ast.Name(owner), _, ast.Call(func=made)]) if owner != "self":
                 wrapper = find_repeater(module, made, depth + 1)
                 if wrapper is not None:
                     return wrapper
             case _:
                 pass
-        given = [item.id for item in (*call.args, *(o.value for o in call.keywords)) if isinstance(item, ast.Name)]
-        known = find_repeater(module, call.func, depth + 1) if names & {*given} else None
+        given = {item.id for item in (*call.args, *(o.value for o in call.keywords)) if isinstance(item, ast.Name)}
+        known = find_repeater(module, call.func, depth + 1) if given & {*order} else None
         taken = find_given(call, known) if known is not None else None
-        if known is not None and isinstance(taken, ast.Name) and taken.id in names:
-            policy = known.read(module, call.func if isinstance(call.func, ast.Call) else call)
-            order = [one.arg for one in parameters(function) if one.arg not in ("self", "cls")]
+        if known is not None and isinstance(taken, ast.Name) and taken.id in order:
             is_decorator = any(
                 isinstance(n, ast.Return) and _names_inner(function, n.value) for n in ast.walk(function)
             )
             place = None if is_decorator or known.taken is None else (order.index(taken.id), taken.id)
+            if ast.unparse(call.func).startswith("self."):
+                return replace(known, taken=place)  # its options are those of the object
+            policy = known.read(module, call.func if isinstance(call.func, ast.Call) else call)
             return Repeater(module, policy, ast.Constant(None), None, place, known.awaits)
     return None
-
-
-def _name_decorated(module: Module, function: Function) -> list[str]:
-    """Return the name of the class that a decorator of classes gets: it may be called `cls`, as in a method."""
-    is_method = isinstance(module.parents.get(function), ast.ClassDef)
-    return [] if is_method else [one.arg for one in parameters(function)[:1]]
 
 
 def _names_inner(function: Function, value: ast.expr | None) -> bool:
