@@ -5,13 +5,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from forbear_audit.fixes import loops
-from forbear_audit.fixes.edits import (
-    Edit,
-    Plan,
-    rename_call,
-    show_number,
-    sibling,
-)
+from forbear_audit.fixes.edits import Edit, Plan, rename_call, show_number, sibling
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.scopes import from_package, has_unknown, keyword
 

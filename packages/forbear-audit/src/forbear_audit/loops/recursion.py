@@ -11,12 +11,7 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import GIVES_BACK
 from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.scopes import Function, walk_inside
-from forbear_audit.reading.syntax import (
-    calls_in,
-    functions_in,
-    statements_of_handlers,
-    texts_in,
-)
+from forbear_audit.reading.syntax import calls_in, functions_in, statements_of_handlers, texts_in
 
 _TAKES = ("get", "pop", "popleft", "get_nowait", "lpop", "rpop")
 _PUTS = ("append", "put", "put_nowait", "appendleft", "insert", "add", "lpush", "rpush", "extend")

@@ -162,10 +162,7 @@ class Scopes:
 
     def function_of(self, node: ast.AST) -> Function | None:
         """Return the function around `node`, None at the top of the module."""
-        return next(
-            (parent for parent in self.ancestors(node) if isinstance(parent, Function)),
-            None,
-        )
+        return next((parent for parent in self.ancestors(node) if isinstance(parent, Function)), None)
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         """Return the class around `node`, None if there is none."""

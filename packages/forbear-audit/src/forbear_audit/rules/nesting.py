@@ -112,12 +112,7 @@ def _find_client_retry(module: Module, use: RetryUse, call: ast.Call) -> str | N
 
 
 def _find_inner(
-    module: Module,
-    use: RetryUse,
-    call: ast.Call,
-    uses: RetryUses,
-    read: list[ast.AST],
-    path: tuple[ast.AST, ...] = (),
+    module: Module, use: RetryUse, call: ast.Call, uses: RetryUses, read: list[ast.AST], path: tuple[ast.AST, ...] = ()
 ) -> str | None:
     """Return what retries within a call whose last error `use` repeats: its client, or a function behind it."""
     message = _find_client_retry(module, use, module.whole(call))

@@ -120,11 +120,7 @@ class GrpcProxy(grpc.GenericRpcHandler):  # type: ignore[type-arg] # generic for
     def _begin(self, origin: RpcOrigin, context: Any) -> SentCall:
         try:
             return self._record.begin(
-                origin.label,
-                unsafe=origin.unsafe,
-                timeout=origin.timeout,
-                faults=origin.faults,
-                stack=origin.stack,
+                origin.label, unsafe=origin.unsafe, timeout=origin.timeout, faults=origin.faults, stack=origin.stack
             )
         except StormEnded:  # the caller raises it
             context.abort(grpc.StatusCode.UNAVAILABLE, f"The storm ended this run {INJECTED}")
