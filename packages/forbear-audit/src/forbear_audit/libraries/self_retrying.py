@@ -184,10 +184,10 @@ def _read_adapter(home: Module, mount: ast.Call) -> str | None:
     """Return what the adapter repeats that a call mounts on a session, None if it repeats nothing."""
     adapter = home.value(mount.args[1]) if len(mount.args) > 1 else None
     owner = home.type_of(adapter) if adapter is not None else None
-    init = owner[0].find_member(owner[1], "__init__")[1] if owner is not None else None
-    for call in calls_in(init.body) if isinstance(init, Function) and owner is not None else ():
+    place, init = owner[0].find_member(owner[1], "__init__") if owner is not None else (home, None)
+    for call in calls_in(init.body) if isinstance(init, Function) else ():
         if ast.unparse(call.func) == "super().__init__":  # an adapter of the package
-            home, adapter = owner[0], call
+            home, adapter = place, call
     option = keyword(adapter, "max_retries") if isinstance(adapter, ast.Call) else None
     if isinstance(adapter, ast.Call) and home.name_of(adapter.func).endswith("RetryAdapter"):
         return "its adapter retries"

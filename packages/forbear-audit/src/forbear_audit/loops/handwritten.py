@@ -285,7 +285,8 @@ def _evidence(module: Module, loop: Loop, checked: list[ast.stmt], errors: tuple
         for name in errors
     ):
         return True
-    around = {node.name for node in (module.function_of(loop), module.class_of(loop)) if node is not None}
-    if sleeps(module, loop.body) or head == "_" or any(map(RETRIES.search, (head, *names, *around))):
+    owner = module.class_of(loop)
+    named = (head, *names, *([owner.name] if owner is not None else []))
+    if sleeps(module, loop.body) or head == "_" or any(map(RETRIES.search, named)):
         return True
     return any(request_of(module, call) for call in calls_in(checked))

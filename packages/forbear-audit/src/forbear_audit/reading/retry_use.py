@@ -85,11 +85,11 @@ class RepeatedCode:
 
     @property
     def attempt(self) -> list[ast.stmt]:
-        """The code of one attempt: of a loop the bodies of its `tries`, and what it does before, else all of it."""
+        """The code of one attempt: of a loop the bodies of its `tries`, and what it always does before; else all."""
         if not self.tries:
             return self.region
-        first = self.region.index(self.tries[0]) if self.tries[0] in self.region else 0
-        return [*self.region[:first], *self.tried]
+        before = self.region[: self.region.index(self.tries[0])] if self.tries[0] in self.region else []
+        return [*(each for each in before if not isinstance(each, ast.If)), *self.tried]
 
     @property
     def tried(self) -> list[ast.stmt]:

@@ -267,8 +267,9 @@ def _find_outer_changes(
     """Yield where an attempt, before it may fail, adds to or takes from what was made before the first one."""
     shared = {name for node in walk_inside(body) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
     loops = [node for node in walk_inside(body) if isinstance(node, Loop)]
-    failing = [loop for loop in loops if any(map(_may_fail, [loop, *following(module, loop)]))]
-    repeated = {id(inner) for loop in failing for inner in walk_inside([*loop.body])}
+    repeated = {id(inner) for loop in loops if _may_fail(loop) for inner in walk_inside([*loop.body])}
+    before = [loop for loop in loops if any(map(_may_fail, following(module, loop)))]
+    grown = repeated | {id(inner) for loop in before for inner in walk_inside([*loop.body])}
     flat = [*_flat(body)]
     early = {id(n) for at, one in enumerate(flat) if any(map(_may_fail, flat[at + 1 :])) for n in ast.walk(one)}
     nodes = [*walk_inside(use.code.region)]
@@ -298,7 +299,8 @@ def _find_outer_changes(
                 written = (method == "write" and name == "open") or (method == "update" and name.startswith("hashlib."))
                 taken = method in ("get", "get_nowait") and name in _QUEUES
                 popped = popped or (method == "get_nowait" and id(node) in repeated)
-                is_changed = taken or popped or (id(node) in repeated and (filled or written))
+                popped = popped and not isinstance(module.parents.get(node), ast.Yield)  # the caller has it
+                is_changed = taken or popped or (id(node) in grown and (filled or written))
                 target = ast.unparse(owner) if is_changed else None
             case ast.Call(func=ast.Name(id="next"), args=[ast.Name() | ast.Attribute() as owner, *_]):
                 target = ast.unparse(owner) if _is_read_once(module, owner) else None
