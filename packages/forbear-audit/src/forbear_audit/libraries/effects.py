@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from forbear_audit.libraries import clients, http, keys, sdks, sql
+from forbear_audit.libraries.lookups import looks_first
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.objects import is_stub
-from forbear_audit.reading.patterns import ACTING_COMMANDS, FILE_MODE, LOOKS_UP
+from forbear_audit.reading.patterns import ACTING_COMMANDS, FILE_MODE
 from forbear_audit.reading.scopes import from_package, hides_arguments, keyword
-from forbear_audit.reading.syntax import calls_in, calls_method, find_all, names_stored, walk_assigned
+from forbear_audit.reading.syntax import calls_in, calls_method, find_all
 
 _DEEPEST = 3  # functions within functions
 _MOST_READ = 100  # functions behind one retry
@@ -52,18 +53,18 @@ def effects(
     """
     repeated, read = region if repeated is None else repeated, [] if read is None else read
     for node in calls_in(region):
-        if _is_missing(module, node, repeated):
-            continue
         call = module.whole(node)
         if hides_arguments(call) and module.is_parameter(node.func):
             continue  # what it calls is judged where it is passed
         effect = _judge(module, call, repeated)
+        if effect is not None and looks_first(module, call, repeated, changes=effect.text.startswith("PATCH")):
+            continue
         if effect is not None:
             yield replace(effect, key=effect.key or keys.find_fresh_key(module, call, repeated))
             continue
         behaviours = module.list_behaviours(call)
         known = sdks.find_unknown_call(module, call, repeated) if all(is_stub(one) for _, one in behaviours) else None
-        if known is not None:
+        if known is not None and not looks_first(module, node, repeated, changes=False):
             yield UnsafeCall(node, *known, "network", True, keys.find_fresh_key(module, call, repeated))
         for home, function in behaviours:
             if function in path or len(path) >= _DEEPEST or len(read) >= _MOST_READ:
@@ -77,26 +78,6 @@ def effects(
                 text = inner.text if " in " in inner.text else f"{inner.text} in {function.name}()"
                 yield replace(inner, node=node, text=text, key=node if inner.key is not None else None)
                 break
-
-
-def _is_missing(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
-    """Return whether a call only runs if the attempt has looked for what it makes, and found nothing."""
-    around = next((node for node in module.ancestors(call) if isinstance(node, ast.If)), None)
-    match around.test if around is not None else None:
-        case ast.UnaryOp(op=ast.Not(), operand=ast.Name() as name):
-            pass
-        case ast.Compare(left=ast.Name() as name, ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
-            pass
-        case _:
-            return False
-    sought = [value for value in walk_assigned(region, name) if isinstance(value, (ast.Call, ast.Await))]
-    makes = around is not None and any(name.id in names_stored([s]) for s in around.body)
-    return makes and any(http.is_reading(_last(found)) or LOOKS_UP.search(ast.unparse(found)) for found in sought)
-
-
-def _last(found: ast.expr) -> str:
-    call = found.value if isinstance(found, ast.Await) else found
-    return ast.unparse(call.func).rpartition(".")[2] if isinstance(call, ast.Call) else ""
 
 
 def _judge(module: Module, call: ast.Call, region: list[ast.stmt]) -> UnsafeCall | None:

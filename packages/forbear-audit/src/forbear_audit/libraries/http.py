@@ -11,9 +11,7 @@ from forbear.verdicts import Safety
 from forbear_audit.libraries import keys
 from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.names import is_none
-from forbear_audit.reading.scopes import Function, find_argument, from_package, keyword, walk_inside
-from forbear_audit.reading.syntax import calls_in, plain_names_in
+from forbear_audit.reading.scopes import Function, find_argument, from_package, keyword
 from forbear_audit.reading.texts import read_text
 
 LIBRARIES = (
@@ -147,7 +145,7 @@ def find_unsafe_request(module: Module, request: CodeRequest, region: list[ast.s
         return "its URL is made inside of what is repeated, so every attempt creates another one"
     if request.method not in ("POST", "PATCH") or _is_harmless(module, request) or _is_part(module, request.call):
         return None
-    if any(name.lower() in _CONDITIONS for name in headers) or _looks_first(module, request, region):
+    if any(name.lower() in _CONDITIONS for name in headers):
         return None
     key = keys.find_key(module, request.call)
     if key is not None:
@@ -155,47 +153,6 @@ def find_unsafe_request(module: Module, request: CodeRequest, region: list[ast.s
     if keys.has_own_id(module, request.call, region):
         return None
     return f"{request.method} is not idempotent: a lost response does not prove that nothing was done"
-
-
-def _looks_first(module: Module, request: CodeRequest, region: list[ast.stmt]) -> bool:
-    """Return whether each attempt reads first what is there: it then only adds what is missing, or changes it."""
-    call, names, items = request.call, set[str](), set[str]()
-    for node in walk_inside(region):
-        if getattr(node, "lineno", 0) > call.lineno:
-            continue
-        match node:
-            case ast.Assign(targets=targets, value=value) if _reads(module, value, names):
-                names |= {name for target in targets for name in plain_names_in(target)}
-            case ast.For(target=target, iter=value) if _reads(module, value, names):
-                items |= plain_names_in(target)
-            case ast.If(test=test) if plain_names_in(test) & (names | items):
-                negated = isinstance(test, ast.UnaryOp)
-                inner = test.operand if isinstance(test, ast.UnaryOp) else test
-                if isinstance(inner, ast.Compare) and is_none(inner.comparators[0]):
-                    negated, inner = isinstance(inner.ops[0], ast.Is), inner.left
-                if not isinstance(inner, ast.Name) and not plain_names_in(inner) & items:
-                    continue  # a property of what is there
-                found, missing = (node.orelse, node.body) if negated else (node.body, node.orelse)
-                is_found = keys.is_inside(module, call, found)
-                ends = found and isinstance(found[-1], (ast.Return, ast.Break, ast.Continue)) and not is_found
-                if keys.is_inside(module, call, missing) or (is_found if request.method == "PATCH" else ends):
-                    return True
-            case _:
-                pass
-    return False
-
-
-def _reads(module: Module, value: ast.expr, names: set[str]) -> bool:
-    """Return whether an expression is what a GET returned, or is made of it."""
-    if plain_names_in(value) & names:
-        return True
-    for call in calls_in([value]):
-        home, function = module.resolve_call(call)
-        sent = [request_of(home, each) for each in calls_in(function.body)] if function else [request_of(module, call)]
-        known = {each.method for each in sent if each is not None}
-        if known == {"GET"} or (function is not None and not known and is_reading(function.name)):
-            return True
-    return False
 
 
 def shows_purpose(module: Module, request: CodeRequest) -> bool:

@@ -8,7 +8,7 @@ from forbear_audit.libraries.keys import is_inside
 from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.scopes import from_package, walk_inside
-from forbear_audit.reading.syntax import calls_in, calls_method, find_all, walk_assigned
+from forbear_audit.reading.syntax import calls_in, calls_method, find_all
 from forbear_audit.reading.texts import read_text
 
 _RUNS = ("execute", "executemany", "exec_driver_sql", "fetch", "fetchval", "fetchrow")
@@ -49,8 +49,6 @@ def find_unsafe_statement(module: Module, call: ast.Call, region: list[ast.stmt]
     others = [each for each in calls_in(region) if each is not call and getattr(each.func, "attr", "") in _RUNS]
     if any(each.args and patterns.REMOVES.search(_text(module, each.args[0]) or "") for each in others):
         return None  # it replaces what was there
-    if _looks_first(call, region):
-        return None  # a transaction that finds what an earlier one wrote changes nothing
     committed = calls_method(region, "commit") or _ends_transaction(module, region)
     if not (committed or _is_autocommit(module, call)):
         return None
@@ -68,17 +66,6 @@ def _text(module: Module, expr: ast.expr) -> str | None:
         added = re.search(r"(?:^|\.)insert\(", whole)
         return f"INSERT INTO x {'ON CONFLICT' if 'on_conflict' in whole else ''}" if added else None
     return read_text(module, value) if value is not None else None
-
-
-def _looks_first(call: ast.Call, region: list[ast.stmt]) -> bool:
-    """Return whether an attempt ends before a call if a query finds something."""
-    tests = [node for node in find_all(region, ast.If) if node.lineno < call.lineno]
-    return any(
-        patterns.LOOKS_UP.search(ast.unparse(part))
-        for node in tests
-        if isinstance(node.body[-1], ast.Return)
-        for part in (node.test, *walk_assigned(region, node.test))
-    )
 
 
 def _ends_transaction(module: Module, region: list[ast.stmt]) -> bool:

@@ -1,0 +1,69 @@
+"""Whether each attempt looks first what is there: it then only adds what is missing, or changes what it has found."""
+
+import ast
+from typing import Literal
+
+from forbear_audit.libraries.http import is_reading, request_of
+from forbear_audit.libraries.keys import is_inside
+from forbear_audit.reading.modules import Module
+from forbear_audit.reading.names import is_none
+from forbear_audit.reading.patterns import LOOKS_UP
+from forbear_audit.reading.scopes import walk_inside
+from forbear_audit.reading.syntax import calls_in, names_stored, plain_names_in
+
+_Kind = Literal["row", "answer", "named"]
+"""What a name holds: what a query or a list has found, what a server has answered, or what is only called so."""
+
+_ENDS = (ast.Return, ast.Break, ast.Continue)
+
+
+def looks_first(module: Module, call: ast.Call, region: list[ast.stmt], *, changes: bool) -> bool:
+    """Return whether a call of an attempt only runs where nothing was found, or where something was if it `changes`."""
+    seen = dict[str, _Kind]()
+    for node in walk_inside(region):
+        if getattr(node, "lineno", 0) > call.lineno:
+            continue
+        match node:
+            case ast.Assign(targets=targets, value=value) if (kind := _read(module, value, seen)) is not None:
+                seen |= {name: kind for target in targets for name in plain_names_in(target)}
+            case ast.For(target=target, iter=value) if _read(module, value, seen) in ("row", "answer"):
+                seen |= dict.fromkeys(plain_names_in(target), "row")
+            case ast.If() if _is_decided(module, call, node, seen, changes=changes):
+                return True
+            case _:
+                pass
+    return False
+
+
+def _read(module: Module, value: ast.expr, seen: dict[str, _Kind]) -> _Kind | None:
+    """Return what an expression holds that was read, or is made of that."""
+    if LOOKS_UP.search(ast.unparse(value)):
+        return "row"
+    if any(seen.get(name) in ("row", "answer") for name in plain_names_in(value)):
+        return "answer"
+    named: _Kind | None = None
+    for call in calls_in([value]):
+        home, function = module.resolve_call(call)
+        sent = [request_of(home, each) for each in calls_in(function.body)] if function else [request_of(module, call)]
+        known = {each.method for each in sent if each is not None}
+        if known == {"GET"} or (function is not None and not known and is_reading(function.name)):
+            return "answer"
+        named = "named" if is_reading(ast.unparse(call.func).rpartition(".")[2]) else named
+    return named
+
+
+def _is_decided(module: Module, call: ast.Call, node: ast.If, seen: dict[str, _Kind], *, changes: bool) -> bool:
+    """Return whether a test of what was found decides that a call runs."""
+    negated, inner = isinstance(node.test, ast.UnaryOp), getattr(node.test, "operand", node.test)
+    if isinstance(inner, ast.Compare) and is_none(inner.comparators[0]):
+        negated, inner = isinstance(inner.ops[0], ast.Is), inner.left
+    used = plain_names_in(inner) & seen.keys()
+    kinds = {"row"} if LOOKS_UP.search(ast.unparse(inner)) else {seen[name] for name in used}
+    if not kinds or ("row" not in kinds and not isinstance(inner, ast.Name)):
+        return False  # a property of what is there
+    found, missing = (node.orelse, node.body) if negated else (node.body, node.orelse)
+    if kinds == {"named"}:
+        return is_inside(module, call, missing) and bool(used & names_stored(missing))  # it makes what it looked for
+    is_found = is_inside(module, call, found)
+    ends = bool(found) and isinstance(found[-1], _ENDS) and not is_found
+    return is_inside(module, call, missing) or (is_found if changes else ends)
