@@ -94,7 +94,7 @@ def _judge(module: Module, call: ast.Call, region: list[ast.stmt]) -> UnsafeCall
         if key is None and request.method == "PUT" and request.place:
             key = keys.find_fresh(module, request.place, region)
         return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen or key is not None, key)
-    known = sdks.find_adding(module, call) or clients.find_unsafe_call(module, call, region)
+    known = sdks.find_adding(module, call, region) or clients.find_unsafe_call(module, call, region)
     if known is not None:
         return UnsafeCall(call, *known, "network")
     statement = sql.find_unsafe_statement(module, call, region) or sql.find_unsafe_model(module, call, region)

@@ -40,6 +40,7 @@ _VERBS = ("create", "insert", "publish", "submit", "send", "enqueue", "book", "d
 _NAMED = ("indices", "collections", "topics", "buckets", "databases", "tables", "indexes", "queues")
 _CALLS_BY_NAME = ("execute_kw", "execute")  # of Odoo: database, user, password, model, method
 _BEGINS = ("start", "run", "launch", "submit", "invoke")
+_UPLOADS = ("put_object", "upload_fileobj", "upload_file", "copy_object")
 _SENDS_MAIL = ("sendmail", "send_message")
 _STEPS = 6  # from a part to the object: client.db["x"].table
 _TWICE = "it may have been done before the failure, and would be done twice"
@@ -148,7 +149,7 @@ def _is_remote(owner: ast.expr, made: str) -> bool:
     return is_soap or from_package(made, "suds") or made.endswith(".ServerProxy")
 
 
-def find_adding(module: Module, call: ast.Call) -> tuple[str, str] | None:
+def find_adding(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:
     """Return which method of a data library adds rows, and why it may not be executed twice; None for others."""
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if name not in _ADDING:
@@ -166,7 +167,7 @@ def find_adding(module: Module, call: ast.Call) -> tuple[str, str] | None:
     if value is not None and option and (given is None or module.constant(given) != value):
         return None
     if value is None and given is not None and module.constant(given) is not None:
-        return None
+        return (f"{name}()", keys.WHY) if keys.find_fresh(module, given, region) is not None else None
     config, function = module.value(keyword(call, "job_config")), module.function_of(call)
     if config is not None and re.search("WRITE_TRUNCATE|WRITE_EMPTY", ast.unparse(function or config)):
         return None
@@ -267,7 +268,8 @@ def _as_typed(name: object, value: object) -> dict[object, object]:
 def _judge_aws(module: Module, call: ast.Call, service: str, region: list[ast.stmt]) -> tuple[str, str] | None:
     assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
     method = call.func.attr
-    operation = _operation(service, method)
+    fresh = keys.find_fresh_key(module, call, region)
+    operation = _operation(service, method) or ("PutObject" if fresh is not None and method in _UPLOADS else None)
     if operation is None or any(option.arg is None for option in call.keywords):
         return None
     values = {option.arg: module.constant(option.value) for option in call.keywords if option.arg}
@@ -277,7 +279,6 @@ def _judge_aws(module: Module, call: ast.Call, service: str, region: list[ast.st
         pairs = cast("dict[object, object]", given).items()
         parameters["ExpressionAttributeValues"] = {name: _as_typed(name, value) for name, value in pairs}
     judged = classify(_as_model(service, operation, [*parameters]), parameters)
-    fresh = keys.find_fresh_key(module, call, region)
     token = next((name for name in parameters if name.endswith(("Token", "DeduplicationId"))), None)
     if fresh is None and (judged.repeatable or token is not None):
         return None

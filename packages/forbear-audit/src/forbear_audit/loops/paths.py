@@ -102,7 +102,9 @@ class Walk:
                 return self._try(statement)
             case ast.Expr(value=ast.Call() as call) | ast.Expr(value=ast.Await(value=ast.Call() as call)):
                 return self._call(call)
-            case ast.Assign(targets=targets, value=ast.Constant(value=bool())) if self.flags:
+            case ast.Assign(
+                targets=targets, value=ast.Constant(value=bool()) | ast.List(elts=[]) | ast.Dict(keys=[])
+            ) if self.flags:
                 return {BREAK} if self.flags & set(map(ast.unparse, targets)) else {ON}
             case ast.Assign([ast.Name(name)], ast.Compare() | ast.Attribute() as value) if name in self.flags:
                 return {BREAK} if truth(self.module, value, self.status) else {ON}  # `done = response.status < 300`
