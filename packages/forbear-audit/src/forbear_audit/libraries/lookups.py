@@ -1,4 +1,4 @@
-"""Whether each attempt looks first what is there: it then only adds what is missing, or changes what it has found."""
+"""Attempts that look first what is there: they only add what is missing, or change what they have found."""
 
 import ast
 from typing import Literal
@@ -12,7 +12,7 @@ from forbear_audit.reading.scopes import walk_inside
 from forbear_audit.reading.syntax import calls_in, names_stored, plain_names_in
 
 _Kind = Literal["row", "answer", "named"]
-"""What a name holds: what a query or a list has found, what a server has answered, or what is only called so."""
+"""A row that a query or a list has found, an answer of a server, or something that is only named like one."""
 
 _ENDS = (ast.Return, ast.Break, ast.Continue)
 

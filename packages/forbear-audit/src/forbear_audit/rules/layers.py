@@ -27,7 +27,7 @@ _BATCHES = ("pipeline", "batch")
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """What repeats calls, with the code around each attempt; of a service config the services and RPCs."""
+    """Something that repeats calls, with the code around each attempt; of a service config the services and RPCs."""
 
     policy: RetryPolicy
     around: list[ast.stmt]

@@ -226,7 +226,7 @@ def _names_inner(function: Function, value: ast.expr | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What may repeat a parameter: its policy, what is repeated, the place, and whether it makes a wrapper."""
+    """Code that may repeat a parameter: its policy, what is repeated, the place, and whether it makes a wrapper."""
 
     policy: RetryPolicy
     made: Loop | ast.expr
