@@ -12,17 +12,8 @@ from forbear_audit.reading.patterns import ATTEMPT_LIMITS, ERROR_NAMES, REFUSED_
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, RetryUse, RetryUses, Waits
 from forbear_audit.reading.scopes import Function, add_options, call_like, from_package, keyword
 from forbear_audit.rules.layers import find_layered
-from forbear_audit.rules.repeaters import (
-    BARE,
-    CALLS,
-    PACKAGES,
-    Repeater,
-    find_given,
-    find_repeater,
-    loops_of,
-    read_policy,
-    resolve_policy,
-)
+from forbear_audit.rules.policies import BARE, CALLS, PACKAGES, loops_of, read_policy, resolve_policy
+from forbear_audit.rules.repeaters import Repeater, find_given, find_repeater
 from forbear_audit.rules.webhooks import find_webhooks
 
 

@@ -15,7 +15,8 @@ from forbear_audit.reading.patterns import ACTING_METHODS, WORD_STARTS
 from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy, RetryUse
 from forbear_audit.reading.scopes import Function, from_package, keyword, parameters
 from forbear_audit.reading.syntax import calls_in, find_all
-from forbear_audit.rules.repeaters import Repeater, find_repeaters, find_sources, make_repeater, read_policy
+from forbear_audit.rules.policies import find_sources, read_policy
+from forbear_audit.rules.repeaters import Repeater, find_repeaters, make_repeater
 
 _STEPS = 6  # from a part to the client
 _DEEPEST = 3  # arguments of arguments, and methods of a layer

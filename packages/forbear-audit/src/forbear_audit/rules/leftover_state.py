@@ -2,34 +2,22 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeGuard
 
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import COUNTERS, FILE_MODE, PURE_FUNCTIONS, REWINDS, STREAMS
+from forbear_audit.reading.patterns import COUNTERS, PURE_FUNCTIONS, REWINDS
 from forbear_audit.reading.retry_use import RepeatedCode, RetryUse
-from forbear_audit.reading.scopes import Loop, following, from_package, parameters, walk_inside
+from forbear_audit.reading.scopes import Loop, following, from_package, walk_inside
 from forbear_audit.reading.syntax import calls_in, calls_method, find_all, functions_in, join_bodies, names_stored
+from forbear_audit.rules.spent_inputs import changes, find_spent, find_streams
 
 _GROWS = ("append", "extend", "insert", "appendleft", "add_attachment", "attach", "add_field")
 """The methods that add to a list, a mail or a form."""
 
 _TAKES = ("pop", "popleft", "remove", "clear")
 _PUTS = ("setdefault", "update")
-_BODIES = ("data", "content", "body", "files", "fileobj", "Body", "Fileobj")
-"""The options by which a body is sent."""
-
-_SENDS_FILES = (
-    "upload_fileobj", "upload_from_file", "storbinary", "storlines", "putfo", "copy_expert", "copy_from", "upload_blob",
-    "load_table_from_file", "upload_file_to_blob", "upload_from_stream", "put_from_stream",
-)  # fmt: skip
-"""The methods that read a file which they get."""
-
 _QUEUES = ("queue.Queue", "asyncio.Queue", "queue.SimpleQueue")
-_DISPLAYS = (ast.Dict, ast.Tuple, ast.List)
-_SPENT = ("iter", "map", "filter", "zip", "reversed", "enumerate")
-"""The builtins whose result can be read once."""
 
 
 def leaves_behind(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
@@ -39,8 +27,8 @@ def leaves_behind(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]
     for call in calls_in(body):
         yield from ((call, message) for message in _find_left_by_methods(module, use, call))
     yield from _find_popped_keys(module, body, own, use)
-    yield from _streams(module, use, own)
-    yield from _find_spent(module, use, body, own)
+    yield from find_streams(module, use, own)
+    yield from find_spent(module, use, body, own)
     yield from _find_failed_sessions(module, use, body, own)
 
 
@@ -57,7 +45,7 @@ def _find_left_by_methods(module: Module, use: RetryUse, call: ast.Call) -> Iter
     for home, function in module.list_behaviours(call):
         inner = replace(use, code=RepeatedCode(function.body, function))
         for _, target, what in _find_changes(home, inner, names_stored(function.body)):
-            if target.startswith("self.") and not _changes(use, target, _TAKES.__contains__):
+            if target.startswith("self.") and not changes(use, target, _TAKES.__contains__):
                 yield f"`{target}` {what} (in {function.name}())"
 
 
@@ -65,7 +53,7 @@ def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[t
     flat = list(_flat(body))
     for index, statement in enumerate(flat):
         target = _find_mutated(statement, own, is_loop=use.code.loop is not None)
-        if not target or COUNTERS.search(target.lower()) or _changes(use, target, _TAKES.__contains__):
+        if not target or COUNTERS.search(target.lower()) or changes(use, target, _TAKES.__contains__):
             continue  # a stack is popped again
         if any(map(_may_fail, flat[index + 1 :])):
             yield statement, target, "is changed before the call, once for each attempt"
@@ -82,59 +70,10 @@ def _find_popped_keys(
                 case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pop"), args=[key]) if name not in own:
                     if rest is not None and rest.arg == name:
                         continue  # `**options` is a new dictionary for each call
-                    if isinstance(module.constant(key), str) and not _changes(use, name, _PUTS.__contains__):
+                    if isinstance(module.constant(key), str) and not changes(use, name, _PUTS.__contains__):
                         yield call, f"`{name}` lacks the key after the first attempt"
                 case _:
                     pass
-
-
-def _rewinds(module: Module, call: ast.Call) -> bool:
-    """Return whether a client goes back to the begin of the `files` that it sends, as httpx does."""
-    packages = module.packages
-    return isinstance(call.func, ast.Attribute) and "httpx" in packages and "requests" not in packages
-
-
-def _streams(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
-    """Yield the open files that the caller passes and an attempt reads, if nothing goes back to their begin."""
-    if use.code.function is None:
-        return
-    taken = {each.arg for each in parameters(use.code.function)} - own
-    for call in (node for statement in use.code.region for node in ast.walk(statement) if isinstance(node, ast.Call)):
-        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        names = _BODIES if not _rewinds(module, call) else [name for name in _BODIES if name != "files"]
-        bodies = [option.value for option in call.keywords if option.arg in names]
-        sent = [node for body in bodies if not isinstance(body, ast.Call) for node in walk_inside([body])]
-        sent += [*call.args] if method in _SENDS_FILES else []
-        sent += [call.func.value] if isinstance(call.func, ast.Attribute) and method == "read" else []
-        named = {part.id for part in sent if isinstance(part, ast.Name) and STREAMS.search(part.id)}
-        named |= {
-            ast.unparse(body.func.value) for body in bodies if _reads_all(body) and isinstance(body.func, ast.Attribute)
-        }
-        for name in sorted(named & taken):
-            if not _changes(use, name, REWINDS.search):
-                taken.remove(name)
-                yield call, f"the file `{name}` is at its end after the first attempt"
-
-
-def _reads_all(body: ast.expr) -> TypeGuard[ast.Call]:
-    return isinstance(body, ast.Call) and not body.args and getattr(body.func, "attr", "") == "read"
-
-
-def _changes(use: RetryUse, target: str, is_method: Callable[[str], object]) -> bool:
-    """Return whether the function of a retry calls such a method of `target`, or sets an item of it."""
-    whole = use.code.loop is None and use.code.function is not None
-    for node in walk_inside(use.code.function.body if whole and use.code.function is not None else use.code.region):
-        match node:
-            case ast.Call(func=ast.Attribute(value=owner, attr=name)) if is_method(name):
-                if ast.unparse(owner) == target:
-                    return True
-            case ast.Assign(targets=[ast.Subscript(value=owner) | (ast.Attribute() as owner)]) if (
-                ast.unparse(owner) == target
-            ):
-                return True
-            case _:
-                pass
-    return False
 
 
 def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -191,76 +130,6 @@ def _may_fail(statement: ast.stmt) -> bool:
     return not all(map(PURE_FUNCTIONS.search, functions_in([statement])))
 
 
-def _find_spent(module: Module, use: RetryUse, body: list[ast.stmt], own: set[str]) -> Iterator[tuple[ast.AST, str]]:
-    """Yield the files and iterators that are made before the first attempt and read by each."""
-    seen: set[str] = set()
-    sent = use.code.call  # what it passes is made once
-    for item in (*sent.args, *(option.value for option in sent.keywords)) if sent is not None else ():
-        what = _name_spent(module, item) if isinstance(item, ast.Call) else None
-        if what is not None:
-            yield item, f"the {what} `{ast.unparse(item)}` is at its end after the first attempt"
-    for item in _find_read(body):
-        text = ast.unparse(item)
-        if text.partition(".")[0] in own or text in seen or _changes(use, text, REWINDS.search):
-            continue
-        seen.add(text)
-        made = module.value(item)
-        filled = [call for call in module.calls_of("append") if ast.unparse(call.func) == f"{text}.append"]
-        held = [made, *(each for call in filled if isinstance(made, ast.List) for each in call.args)]
-        for value in (part for each in held if each is not None for part in _parts(each)):
-            what = _name_spent(module, value)
-            if what is not None:
-                yield item, f"the {what} `{text}` is at its end after the first attempt"
-
-
-def _find_read(body: list[ast.stmt]) -> Iterator[ast.expr]:
-    """Yield the names and attributes that an attempt passes to a call, iterates, or reads from."""
-    for node in walk_inside(body):
-        parts: list[ast.expr] = []
-        if isinstance(node, ast.Call):
-            parts = [*node.args, *(option.value for option in node.keywords)]
-            parts += [part for item in parts if isinstance(item, _DISPLAYS) for part in _items(item)]
-            parts += [node.func.value] if isinstance(node.func, ast.Attribute) and node.func.attr == "read" else []
-        elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
-            parts = [node.iter]
-        yield from (part for part in parts if isinstance(part, (ast.Name, ast.Attribute)))
-
-
-def _parts(value: ast.expr) -> Iterator[ast.expr]:
-    """Yield an expression, or what a dictionary, a tuple or a list holds: `("a.txt", open("a.txt"))`."""
-    inner = value.values if isinstance(value, ast.Dict) else getattr(value, "elts", None)
-    yield from [value] if inner is None else (part for each in inner for part in _parts(each))
-
-
-def _items(display: ast.Dict | ast.Tuple | ast.List) -> list[ast.expr]:
-    """Return the names in a dictionary, a tuple or a list, and in those within: `{"file": ("a.txt", file)}`."""
-    return [node for node in ast.walk(display) if isinstance(node, ast.Name)]
-
-
-def _name_spent(module: Module, value: ast.expr | None) -> str | None:
-    """Return what can be read only once, None for other values."""
-    if isinstance(value, ast.GeneratorExp):
-        return "generator"
-    if isinstance(value, ast.Attribute):
-        made = module.value(value.value) if value.attr == "stdout" else None
-        is_pipe = isinstance(made, ast.Call) and module.name_of(made.func) == "subprocess.Popen"
-        return "file" if is_pipe or module.name_of(value).startswith("sys.stdin") else None
-    if not isinstance(value, ast.Call):
-        return None
-    name = module.name_of(value.func)
-    if name in (*_SPENT, "csv.reader", "csv.DictReader"):
-        return "iterator"
-    if name in ("aiohttp.FormData", "aiohttp.MultipartWriter", "requests_toolbelt.MultipartEncoder"):
-        return "form"
-    if name in ("io.BytesIO", "io.StringIO", "tempfile.TemporaryFile", "tempfile.NamedTemporaryFile"):
-        return "file"
-    function = module.resolve_call(value)[1]
-    if function is not None and any(isinstance(node, ast.Yield) for node in walk_inside(function.body)):
-        return None if function.decorator_list else "generator"
-    opened = name == "open" or (isinstance(value.func, ast.Attribute) and value.func.attr == "open")
-    return "file" if opened and _reads(module, value) else None
-
-
 def _find_outer_changes(
     module: Module, use: RetryUse, body: list[ast.stmt], own: set[str]
 ) -> Iterator[tuple[ast.AST, str, str]]:
@@ -311,7 +180,7 @@ def _find_outer_changes(
         resets = REWINDS.search if target not in shared else _TAKES.__contains__
         resets = _GROWS.__contains__ if isinstance(node, ast.Call) and _pops(module, node) else resets  # put back
         is_reset = _is_emptied(use, node)
-        is_reset = is_reset or (not isinstance(node, ast.Assign) and _changes(use, target, resets))
+        is_reset = is_reset or (not isinstance(node, ast.Assign) and changes(use, target, resets))
         if not COUNTERS.search(target.lower()) and not is_reset:
             yield node, target, "keeps what a failed attempt did to it"
             return
@@ -342,10 +211,3 @@ def _pops(module: Module, call: ast.Call) -> bool:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     at = [module.constant(item) for item in call.args]
     return name in ("popleft", "popitem") or (name == "pop" and at in ([], [0], [-1]))
-
-
-def _reads(module: Module, call: ast.Call) -> bool:
-    modes = [module.constant(item) for item in call.args]
-    return not any(
-        isinstance(mode, str) and FILE_MODE.search(mode) and (mode[0] in "wax" or "+" in mode) for mode in modes
-    )
