@@ -171,20 +171,16 @@ def _is_off(module: Module, made: ast.expr) -> bool:
 
 def _find_wrapped(module: Module) -> Iterator[RetryUse]:
     """Yield the uses of functions of the package that repeat the function which they decorate, or which they get."""
-    for function in module.functions:
-        for decorator in function.decorator_list:
-            known = find_repeater(module, decorator, decorates=True)
-            is_seen = known is not None and (known.awaits or not isinstance(function, ast.AsyncFunctionDef))
-            if known is not None and is_seen and not _is_off(module, decorator):
-                whole = RepeatedCode(function.body, function, around=known.around)
-                yield RetryUse(known.read(module, decorator), decorator, whole, defined_elsewhere=True)
-    for owner in (node for node in module.top.values() if isinstance(node, ast.ClassDef)):
-        for decorator in owner.decorator_list:
-            known = find_repeater(module, decorator, decorates=True)
-            methods = [each for each in owner.body if isinstance(each, Function) and not each.name.startswith("_")]
-            for each in methods if known is not None else ():
-                policy = known.read(module, decorator) if known is not None else RetryPolicy("loop")
-                yield RetryUse(policy, decorator, RepeatedCode(each.body, each), defined_elsewhere=True)
+    decorated = [(function, function.decorator_list) for function in module.functions]
+    owners = [node for node in module.top.values() if isinstance(node, ast.ClassDef) and node.decorator_list]
+    inside = [(node, owner.decorator_list) for owner in owners for node in owner.body if isinstance(node, Function)]
+    decorated += [(method, decorators) for method, decorators in inside if not method.name.startswith("_")]
+    for function, decorator in ((function, one) for function, decorators in decorated for one in decorators):
+        known = find_repeater(module, decorator, decorates=True)
+        is_seen = known is not None and (known.awaits or not isinstance(function, ast.AsyncFunctionDef))
+        if known is not None and is_seen and not _is_off(module, decorator):
+            whole = RepeatedCode(function.body, function, around=known.around)
+            yield RetryUse(known.read(module, decorator), decorator, whole, defined_elsewhere=True)
     for call in module.calls:
         made = module.whole(call) if isinstance(call.func, ast.Attribute) and call.func.attr in RUNNERS else call
         given = (*made.args, *(option.value for option in made.keywords))
