@@ -20,6 +20,7 @@ from forbear_audit.rules.repeaters import Repeater, find_repeaters, make_repeate
 
 _STEPS = 6  # from a part to the client
 _DEEPEST = 3  # arguments of arguments, and methods of a layer
+_MOST_PUT = 100  # calls that one batch sends
 _ENDS = ("execute", "commit")
 """The methods that send what was put into a pipeline or a batch before."""
 
@@ -56,11 +57,28 @@ def find_layered(module: Module) -> Iterator[RetryUse]:
 
 def _list_sent(module: Module, call: ast.Call, function: ast.Attribute) -> list[ast.stmt]:
     """Return a call as code, after those that have put something into the batch that it sends."""
-    around = module.function_of(call) if function.attr in _ENDS else None
-    owner = ast.unparse(function.value)
-    puts = [one for one in calls_in(around.body if around is not None else ()) if one.lineno < call.lineno]
-    puts = [one for one in puts if isinstance(one.func, ast.Attribute) and ast.unparse(one.func.value) == owner]
-    return [ast.copy_location(ast.Expr(one), one) for one in (*puts, call)]
+    key = module.function_of(call), ast.unparse(function.value)
+    puts = module.keep(_index_batches).get(key, []) if function.attr in _ENDS else []
+    before = [one for one in puts[:_MOST_PUT] if one.lineno < call.lineno]
+    return [ast.copy_location(ast.Expr(one), one) for one in (*before, call)]
+
+
+def _index_batches(module: Module) -> dict[tuple[Function | None, str], list[ast.Call]]:
+    """Return the calls of a module by the function around them, and by the object of which they are methods."""
+    found = dict[tuple[Function | None, str], list[ast.Call]]()
+    for call in module.calls:
+        if isinstance(call.func, ast.Attribute):
+            found.setdefault((module.function_of(call), ast.unparse(call.func.value)), []).append(call)
+    return found
+
+
+def _index_mounted(module: Module) -> dict[ast.expr | None, list[ast.expr]]:
+    """Return the adapters that a module mounts, by what made the session."""
+    found = dict[ast.expr | None, list[ast.expr]]()
+    for call in module.calls_of("mount"):
+        if isinstance(call.func, ast.Attribute) and len(call.args) > 1:
+            found.setdefault(module.value(call.func.value), []).append(call.args[1])
+    return found
 
 
 def _find_layer(module: Module, call: ast.Call, function: ast.Attribute) -> _Layer | None:
@@ -119,8 +137,7 @@ def _read_maker(module: Module, made: ast.Call, depth: int) -> _Layer | None:
     if from_package(module.name_of(made.func), "aiohttp_retry", "RetryClient"):
         return _Layer(RetryPolicy("aiohttp-retry", errors=TRANSIENT), [])
     home = module.home_of(made)
-    mounts = [call for call in home.calls_of("mount") if isinstance(call.func, ast.Attribute) and len(call.args) > 1]
-    mounted = [call.args[1] for call in mounts if home.value(getattr(call.func, "value", None)) is made]
+    mounted = home.keep(_index_mounted).get(made, [])
     parts = [*made.args, *(option.value for option in made.keywords), *(module.take(home, each) for each in mounted)]
     layers = (_read_part(module, part, depth + 1) for part in parts if part is not None)
     return next((layer for layer in layers if layer is not None), None)

@@ -86,12 +86,20 @@ def find_spent(module: Module, use: RetryUse, body: list[ast.stmt], own: set[str
             continue
         seen.add(text)
         made = module.value(item)
-        filled = [call for call in module.calls_of("append") if ast.unparse(call.func) == f"{text}.append"]
+        filled = module.keep(_index_appended).get(f"{text}.append", [])
         held = [made, *(each for call in filled if isinstance(made, ast.List) for each in call.args)]
         for value in (part for each in held if each is not None for part in _parts(each)):
             what = _name_spent(module, value)
             if what is not None:
                 yield item, f"the {what} `{text}` is at its end after the first attempt"
+
+
+def _index_appended(module: Module) -> dict[str, list[ast.Call]]:
+    """Return the calls of a module that append to a list, by their text."""
+    found = dict[str, list[ast.Call]]()
+    for call in module.calls_of("append"):
+        found.setdefault(ast.unparse(call.func), []).append(call)
+    return found
 
 
 def _find_read(body: list[ast.stmt]) -> Iterator[ast.expr]:
