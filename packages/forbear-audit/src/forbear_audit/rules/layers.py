@@ -20,7 +20,7 @@ from forbear_audit.rules.repeaters import Repeater, find_repeaters, make_repeate
 
 _STEPS = 6  # from a part to the client
 _DEEPEST = 3  # arguments of arguments, and methods of a layer
-_MOST_PUT = 100  # calls that one batch sends
+_MOST_PUT = 20  # calls that one batch sends
 _ENDS = ("execute", "commit")
 """The methods that send what was put into a pipeline or a batch before."""
 
@@ -50,25 +50,27 @@ def find_layered(module: Module) -> Iterator[RetryUse]:
     """Yield the calls that a layer repeats."""
     for call in module.calls:
         layer = _find_layer(module, call, call.func) if isinstance(call.func, ast.Attribute) else None
-        if layer is not None and isinstance(call.func, ast.Attribute):
-            code = RepeatedCode(_list_sent(module, call, call.func), by_call=True, call=call, around=layer.around)
+        if layer is not None:
+            code = RepeatedCode(_list_sent(module, call), by_call=True, call=call, around=layer.around)
             yield RetryUse(layer.policy, call, code, defined_elsewhere=True)
 
 
-def _list_sent(module: Module, call: ast.Call, function: ast.Attribute) -> list[ast.stmt]:
+def _list_sent(module: Module, call: ast.Call) -> list[ast.stmt]:
     """Return a call as code, after those that have put something into the batch that it sends."""
-    key = module.function_of(call), ast.unparse(function.value)
-    puts = module.keep(_index_batches).get(key, []) if function.attr in _ENDS else []
-    before = [one for one in puts[:_MOST_PUT] if one.lineno < call.lineno]
-    return [ast.copy_location(ast.Expr(one), one) for one in (*before, call)]
+    puts = module.keep(_index_batches).get(call, [])
+    return [ast.copy_location(ast.Expr(one), one) for one in (*puts, call)]
 
 
-def _index_batches(module: Module) -> dict[tuple[Function | None, str], list[ast.Call]]:
-    """Return the calls of a module by the function around them, and by the object of which they are methods."""
-    found = dict[tuple[Function | None, str], list[ast.Call]]()
-    for call in module.calls:
+def _index_batches(module: Module) -> dict[ast.Call, list[ast.Call]]:
+    """Return the calls before each one that sends a batch, back to the one that has sent the last batch."""
+    found, waiting = dict[ast.Call, list[ast.Call]](), dict[tuple[Function | None, str], list[ast.Call]]()
+    for call in sorted(module.calls, key=lambda one: (one.lineno, one.col_offset)):
         if isinstance(call.func, ast.Attribute):
-            found.setdefault((module.function_of(call), ast.unparse(call.func.value)), []).append(call)
+            key = module.function_of(call), ast.unparse(call.func.value)
+            if call.func.attr in _ENDS:
+                found[call] = waiting.pop(key, [])
+            elif len(puts := waiting.setdefault(key, [])) < _MOST_PUT:
+                puts.append(call)
     return found
 
 

@@ -44,9 +44,19 @@ def _find_left_by_methods(module: Module, use: RetryUse, call: ast.Call) -> Iter
         return
     for home, function in module.list_behaviours(call):
         inner = replace(use, code=RepeatedCode(function.body, function))
-        for _, target, what in _find_changes(home, inner, names_stored(function.body)):
-            if target.startswith("self.") and not changes(use, target, _TAKES.__contains__):
-                yield f"`{target}` {what} (in {function.name}())"
+        left = home.find_once(home.keep(_keep_left), function, lambda _: _find_left(home, inner), None)  # noqa: B023
+        if left is not None and not changes(use, left[0], _TAKES.__contains__):
+            yield f"`{left[0]}` {left[1]} (in {function.name}())"
+
+
+def _keep_left(module: Module) -> dict[ast.AST, tuple[str, str] | None]:
+    return {}
+
+
+def _find_left(home: Module, use: RetryUse) -> tuple[str, str] | None:
+    """Return the first attribute that a method leaves changed, and what happens to it."""
+    found = ((target, what) for _, target, what in _find_changes(home, use, names_stored(use.code.region)))
+    return next((each for each in found if each[0].startswith("self.")), None)
 
 
 def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[tuple[ast.AST, str, str]]:
