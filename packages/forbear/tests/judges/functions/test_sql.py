@@ -204,15 +204,15 @@ def hidden(shop: Shop) -> None:
     """A connection that began before, and that nothing but a generator holds."""
     engine = shop.engine()
 
-    def hold() -> Iterator[Any]:
+    def hold() -> Generator[Any]:
         with engine.begin() as db:
             insert(db, FIRST)
             while True:
                 yield db
 
-    held = hold()
-    next(held)
-    shop.run(lambda: insert(next(held), SECOND))
+    with closing(hold()) as held:
+        next(held)
+        shop.run(lambda: insert(next(held), SECOND))
 
 
 def caught(shop: Shop) -> None:
@@ -314,10 +314,10 @@ def test_a_lock_before_anything_was_changed(shop: Shop) -> None:
         policy = POLICY.with_on_event(lambda event: lock.execute("rollback") if lock.in_transaction else None)
 
         def work() -> None:
-            db = shop.connect(isolation_level=None)
-            db.execute("begin immediate")
-            db.execute(FIRST)
-            db.execute("commit")
+            with closing(shop.connect(isolation_level=None)) as db:
+                db.execute("begin immediate")
+                db.execute(FIRST)
+                db.execute("commit")
 
         policy.call(work)
     assert shop.rows == [1]
