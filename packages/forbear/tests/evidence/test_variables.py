@@ -146,6 +146,17 @@ def test_a_response_from_outside() -> None:
     assert calls == [3, 3]
 
 
+def test_what_is_only_called_a_response() -> None:
+    """A variable of a known package that knows no request, such as azure's PipelineResponse, shows nothing."""
+    kind = type("PipelineResponse", (), {"__module__": "azure.core.pipeline"})
+
+    def work(_: str) -> None:
+        answer = kind()
+        raise ShopError(str(answer))
+
+    assert attempts(work, 200)[0] == 3
+
+
 def test_a_read_proves_nothing() -> None:
     """A read that worked says nothing of what failed: `unknown="stop"` stops all the same."""
     called, note = attempts(partial(by_httpx, "GET"), 200, POLICY.with_changes(unknown="stop"))

@@ -116,7 +116,10 @@ def _read_variable(look: Look, response: object) -> None:
     before = set(look.sent)
     _read(look, response)
     for key in look.sent.keys() - before:
-        look.sent[key].variable = id(response)
+        if look.sent[key].method:
+            look.sent[key].variable = id(response)
+        else:
+            del look.sent[key]  # it is no response to a request, or of a kind that nobody knows
 
 
 def _read(look: Look, response: object) -> None:
