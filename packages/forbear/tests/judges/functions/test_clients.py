@@ -23,10 +23,10 @@ _AWS = {f"{client} {name}" for client in ("boto3", "aiobotocore") for name in ("
 _STREAM = {"anthropic stream"}
 SILENT = {
     "half": {"boto3 get", "boto3 add", *_STREAM, *(("twilio send", "secret add") if _OLD_URLLIB3 else ())},
-    "garbled": {*_AWS, *_STREAM},
+    "garbled": {*_AWS, *_STREAM, *(("kubernetes read", "kubernetes create") if _OLD_URLLIB3 else ())},
 }
-"""Operations that take a body that was cut off, or is no JSON, for a good one: of botocore, and over requests with an
-old urllib3. A stream passes over what is no event, and may have begun before it was cut off."""
+"""Operations that take a body that was cut off, or is no JSON, for a good one: of botocore, of old clients of
+Kubernetes, and over requests with an old urllib3. A stream may have begun, and passes over what is no event."""
 
 
 class Case(NamedTuple):

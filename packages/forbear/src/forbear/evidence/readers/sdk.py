@@ -2,7 +2,17 @@
 
 from forbear.core.chain import traceback_of
 from forbear.evidence.look import Look, client_of, find_below
-from forbear.evidence.sent import AwsCall, Sent, body_of, get_own, headers_of, list_streams, package, request_of
+from forbear.evidence.sent import (
+    AwsCall,
+    Sent,
+    body_of,
+    dict_of,
+    get_own,
+    headers_of,
+    list_streams,
+    package,
+    request_of,
+)
 from forbear.grpc.call import GrpcCall
 
 TYPE_CHECKING = False
@@ -55,12 +65,14 @@ def read_exchange(look: Look, trace: "TracebackType") -> None:
     answer: Any = next((names[name] for name in _ANSWERS if name in names), None)
     if type(answer).__name__ == "NodeApiResponse":
         answer = answer[0]  # its data, beside the body
-    status = names.get("rcode", names.get("status")) or get_own(answer, "status") or get_own(answer, "status_code")
+    is_dict: bool = type(answer) is dict  # of Slack's client
+    kept: dict[str, Any] = answer if is_dict else dict_of(answer)
+    status = names.get("rcode", names.get("status")) or kept.get("status") or get_own(answer, "status_code")
     if type(status) is not int:
         return  # there is no response yet: what is below shows the request
     method, url = names.get("method"), names.get("full_url") or names.get("url") or names.get("target")
-    if client == "google":
-        method = "POST"  # a batch
+    if client in ("google", "slack_sdk"):
+        method = method or "POST"  # a batch; Slack's client without asyncio sends nothing else
     elif client == "twilio":
         url = f"{get_own(get_own(names['self'], 'domain'), 'base_url')}{names['uri']}"
     headers: Any = names.get("headers")

@@ -51,16 +51,17 @@ def read_connection(look: Look, trace: "TracebackType") -> None:
 
 
 def _is_of_pool(look: Look, frame: "FrameType") -> bool:
-    """Return whether a frame is that of a connection of urllib3 which a pool calls, whose request is known.
+    """Return whether a frame is that of a pool of urllib3 whose request is known, or of a connection that it calls.
 
     A timeout is raised anew: the traceback of the first error begins below the pool's function, which was read.
     """
-    caller = frame.f_back
-    if caller is None or caller.f_code.co_name != "_make_request":
+    pool = frame if frame.f_code.co_name == "_make_request" else frame.f_back
+    if pool is None or pool.f_code.co_name != "_make_request":
         return False
-    if look.current is None and caller.f_back not in look.links:
+    if look.current is None and pool.f_back not in look.links:
         return False
-    return caller.f_globals.get("__name__") in POOLS and frame.f_globals.get("__name__") in CONNECTIONS
+    is_own = frame is pool or frame.f_globals.get("__name__") in CONNECTIONS
+    return is_own and pool.f_globals.get("__name__") in POOLS
 
 
 def read_body(look: Look, trace: "TracebackType") -> None:
