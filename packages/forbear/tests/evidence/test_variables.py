@@ -1,9 +1,11 @@
 """Responses that variables of a failed function hold: what it has sent counts, whatever its own error shows."""
 
 import asyncio
+import http.client
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -116,34 +118,128 @@ def test_the_users_word() -> None:
     assert len(wire.seen) == 3
 
 
-class Shop:
-    """A shop that keeps a response of before."""
-
-    def __init__(self, response: Any) -> None:
-        self.response = response
-
-    def check(self) -> None:
-        """Fail with a variable that holds what was sent before the call."""
-        before = self.response
-        raise ShopError(before.status_code)
-
-
 def test_a_response_from_outside() -> None:
-    """A response that came in as an argument, or is kept by `self`, was not sent in the attempt."""
-    calls = list[object]()
+    """A response that is an argument was not sent in the attempt."""
+    counted = list[int]()
+
+    def check(response: Any) -> None:
+        counted.append(1)
+        refuse(response)
+
     with Wire(reply(200)) as wire, virtual_time():
         response = httpx.post(wire.url)
-        for function in (partial(refuse, response), Shop(response).check):
-            counted = list[int]()
+        bound = partial(check, response)
+        with pytest.raises(ShopError):
+            POLICY.call(check, response)
+        with pytest.raises(ShopError):
+            POLICY.call(bound)
+    assert len(counted) == 6
 
-            def work(function: Callable[[], None] = function, counted: list[int] = counted) -> None:
-                counted.append(1)
-                function()
 
-            with pytest.raises(ShopError):
-                POLICY.call(work, function)
-            calls.append(len(counted))
-    assert calls == [3, 3]
+LAST: list[Any] = []
+
+
+class Shop:
+    """A shop that keeps each response."""
+
+    response: Any = None
+
+    def order(self, url: str) -> None:
+        """Send an order, and keep the response before it fails."""
+        self.response = got = httpx.post(url)
+        LAST.append(got)
+        refuse(got)
+
+
+def test_a_response_that_the_attempt_stores() -> None:
+    """A response that the attempt puts into an object or a list of outside was sent in it all the same."""
+    assert attempts(Shop().order, 200)[0] == 1
+
+
+def create(url: str) -> Any:
+    """Send an order, without a variable for its response."""
+    return requests.post(url, timeout=5)
+
+
+def by_any_name(url: str) -> None:
+    """Use a response by a name that tells nothing."""
+    order = create(url)
+    order.json()["id"]
+
+
+def in_a_list(url: str) -> None:
+    """Send two orders, and hold both."""
+    both = [requests.post(url, timeout=5), create(url)]
+    raise ShopError(len(both))
+
+
+def in_a_cell(url: str) -> None:
+    """Hold a response in a cell of a function within."""
+    resp = create(url)
+    later = lambda: resp  # noqa: E731
+    raise ShopError(str(later))
+
+
+def by_http_client(url: str) -> None:
+    """Send over a connection of outside, which holds its response, too."""
+    host, _, path = url.removeprefix("http://").partition("/")
+    with closing(http.client.HTTPConnection(host)) as connection:
+        connection.request("POST", f"/{path}")
+        got = connection.getresponse()
+        got.read()
+        raise ShopError(got.status)
+
+
+@pytest.mark.parametrize("work", [by_any_name, in_a_list, in_a_cell, by_http_client])
+def test_where_a_response_is_held(work: Callable[[str], None]) -> None:
+    """Names do not matter, nor does a list or a cell."""
+    assert attempts(work, 200)[0] == 1
+
+
+def test_a_request_that_was_answered_and_is_sent_again() -> None:
+    """That the second time it was not sent says nothing of the first."""
+    with Wire() as nobody:
+        pass
+
+    def work(url: str) -> None:
+        with httpx.Client() as client:
+            request = client.build_request("POST", url)
+            got = client.send(request)
+            request.url = httpx.URL(nobody.url)
+            client.send(request)
+            raise ShopError(got)
+
+    assert attempts(work, 200)[0] == 1
+
+
+def test_a_redirect_of_urllib3() -> None:
+    """The POST before a 303 is in the history of the response."""
+    calls = list[int]()
+    with Wire(*[reply(303, b"", "Location: /done"), reply(200, b"{}")] * 3) as wire, virtual_time():
+
+        def work() -> None:
+            calls.append(1)
+            with urllib3.PoolManager() as pool:
+                got = pool.request("POST", wire.url)
+                raise ShopError(got.status)
+
+        with pytest.raises(ShopError):
+            POLICY.call(work)
+    assert len(calls) == 1
+
+
+def test_the_users_own_copy_of_the_variables() -> None:
+    """A dict of `locals()` that an error keeps is left alone."""
+
+    def work() -> None:
+        got = httpx.Response(404, request=httpx.Request("GET", "http://127.0.0.1"))
+        error = ShopError(got.status_code)
+        error.context = locals()  # type: ignore[attr-defined]
+        raise error
+
+    with virtual_time(), pytest.raises(ShopError) as caught:
+        POLICY.call(work)
+    assert set(caught.value.context) == {"got", "error"}  # type: ignore[attr-defined]
 
 
 def test_what_is_only_called_a_response() -> None:

@@ -219,3 +219,5 @@ def test_puts_of_azure_storage(
     """A PUT that appends, counts or makes a snapshot is sent once; a conflict may come from an earlier attempt."""
     judgement = RFC9110.classify(Request("PUT", "a.blob.core.windows.net", f"/c/b{query}", AZURE | headers))
     assert (judgement.repeatable, judgement.maybe_done if repeatable else ()) == (repeatable, maybe_done)
+    signed = RFC9110.classify(Request("PUT", "a.blob.core.windows.net", f"/c/b{query}", headers))
+    assert signed == judgement

@@ -1,6 +1,7 @@
 """`Look`, what the readers of one error share: the requests so far, and the frame or error that is read now."""
 
 import sys
+from sys import getrefcount
 
 from forbear.core.report import report_on
 from forbear.evidence.sent import GENERATORS, Sent, list_files, top_of
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType, TracebackType
     from typing import Any
+
+_OWN_REFERENCES = 4
+"""The references to the dict of a frame's variables: of the frame, of the look, of a loop and of a call."""
 
 _KEEPS_LOCALS = sys.version_info < (3, 13)
 """True where a frame keeps the dict of its variables once it was read, and so all that they refer to."""
@@ -71,7 +75,7 @@ class Look:
             known.hop = True
         else:
             self.current = key
-        if known.unsent is None:
+        if known.unsent is None or (status is not None and not hop):  # what was answered was sent
             known.unsent = unsent
         if known.status is None:
             known.status = status
@@ -175,7 +179,7 @@ class Look:
                         sent.operation = name, parameters
                     else:
                         sent.service = "llm"
-        writes = [each for each in self.sent.values() if each.protocol in _WITH_BODIES and each.method not in READS]
+        writes = [each for each in self.sent.values() if each.protocol in _WITH_BODIES and _may_have_body(each)]
         if writes:
             files, seeks = self._list_files()
             for sent in writes:
@@ -183,7 +187,8 @@ class Look:
                 sent.streams = tuple(each for each in found if type(each) in GENERATORS) if seeks else found
         if _KEEPS_LOCALS:
             for names in self._opened.values():
-                names.clear()
+                if getrefcount(names) <= _OWN_REFERENCES:  # the user may have got it from `locals()`, and keep it
+                    names.clear()
 
     def _list_files(self) -> "tuple[list[object], bool]":
         """Return what the functions around the clients may have read, and whether one names `seek`, to begin anew."""
@@ -192,12 +197,27 @@ class Look:
         for first in self.traces:
             entry, left = first, _MOST_CALLERS
             while entry is not None and left:
+                code = entry.tb_frame.f_code
                 if client_of(entry.tb_frame) not in _NO_CALLERS:
-                    seeks = seeks or "seek" in entry.tb_frame.f_code.co_names
+                    seeks = seeks or "seek" in code.co_names
                     left -= 1
-                    found += list_files(self.names(entry))
+                    found += list_files(self.names(entry)) if _reads(code) else ()
                 entry = entry.tb_next
         return found, seeks
+
+
+def _may_have_body(sent: Sent) -> bool:
+    return sent.method not in READS and sent.method != "DELETE"
+
+
+def _reads(code: "CodeType") -> bool:
+    """Return whether a function reads from a file, or has a client read it: `files=`."""
+    return not _READING.isdisjoint(code.co_names) or any(
+        type(each) is tuple and "files" in each for each in code.co_consts
+    )
+
+
+_READING = frozenset({"read", "read1", "readall", "readinto", "readline", "readlines"})
 
 
 def client_of(frame: "FrameType") -> str:

@@ -1,7 +1,7 @@
 """`Sent`, one request that an error shows; `get_own` and `was_read` run no user code."""
 
 from functools import lru_cache
-from io import BufferedRandom, BufferedReader, BytesIO, FileIO, StringIO, TextIOWrapper
+from io import BufferedRandom, BufferedReader, BufferedWriter, BytesIO, FileIO, StringIO, TextIOWrapper
 from itertools import islice
 from operator import itemgetter
 from types import AsyncGeneratorType, GeneratorType, MemberDescriptorType
@@ -278,7 +278,13 @@ def _is_temporary(thing: object) -> bool:
 
 def list_files(names: "dict[str, object]") -> tuple[object, ...]:
     """Return the files and generators among a function's variables: what it sent may have been read of them."""
-    return tuple(each for each in names.values() if type(each) in _SOURCES or _is_temporary(each))
+    values = names.values()
+    return tuple(each for each in values if (type(each) in _SOURCES and not _is_written(each)) or _is_temporary(each))
+
+
+def _is_written(thing: "Any") -> bool:
+    """Return whether a file of text is open for writing, such as a log."""
+    return type(thing) is TextIOWrapper and type(thing.buffer) is BufferedWriter
 
 
 def was_read(thing: object) -> bool:

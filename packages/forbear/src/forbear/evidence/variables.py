@@ -11,7 +11,7 @@ from collections import deque
 from contextvars import copy_context
 from functools import partial
 from itertools import islice
-from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType
 
 from forbear.core.chain import arguments_of, attributes_of
 from forbear.core.report import SENT_BY_US
@@ -21,12 +21,12 @@ from forbear.evidence.table import CLIENTS, FRAMES, HELD, reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from types import FrameType, TracebackType
     from typing import Any
 
 MOST_OBJECTS = 10_000
-_MOST_ITEMS = 100
+_MOST_ITEMS = 1000
 _STEPS = 4
 _HELPERS = 2
 """The steps within which the globals of functions count, too: those of helpers, and of helpers of helpers."""
@@ -44,6 +44,11 @@ _SENDING = frozenset({
     "urlopen",
 })  # fmt: skip
 """Names in the code of a function that sends a request itself."""
+_USING = frozenset({
+    "content", "getheader", "headers", "is_error", "is_success", "iter_bytes", "iter_content", "iter_lines", "json",
+    "ok", "raise_for_status", "read", "reason", "status", "status_code", "text",
+})  # fmt: skip
+"""Names in the code of a function that uses a response."""
 _RESPONSES = frozenset({"answer", "r", "reply", "ret"})
 _METHODS = ("method", "verb", "http_method")
 _PLACES = ("url", "uri", "path", "endpoint")
@@ -52,8 +57,8 @@ _NOT_READ = CLIENTS | {"forbear"}
 _MOST_ARGUMENTS = 10
 _MOST_ATTRIBUTES = 20
 _MOST_CODES = 5000
-_MOST_FRAMES = 20
-_MOST_VARIABLES = 100
+_MOST_FRAMES = 200
+_MOST_VARIABLES = 1000
 
 OF_CLIENT, _VARIABLES, _WORDS = 1, 2, 4
 """Bits for what is to be read of a function's frames: by the reader of a client; responses; method and URL."""
@@ -68,14 +73,15 @@ def learn(frame: "FrameType") -> int:
 
     It is one of a client; or it names what sends, or a variable for a response, or the method of a request.
     """
-    code, names = frame.f_code, frame.f_code.co_varnames
+    code = frame.f_code
     found = codes.get(id(code))
     if found is not None:
         return found
     found = OF_CLIENT if code.co_name in FRAMES else 0
     if code.co_flags & IS_FUNCTION and client_of(frame) not in _NOT_READ:
-        sends = not (_SENDING.isdisjoint(code.co_names) and _RESPONSES.isdisjoint(names))
-        if sends or any("res" in name for name in names):
+        names = {*code.co_varnames, *code.co_cellvars}
+        words = {*code.co_names, *names}
+        if not words.isdisjoint(_SENDING | _USING | _RESPONSES) or any("res" in name for name in names):
             found |= _VARIABLES
         if "-packages" in code.co_filename and any(name in names for name in _METHODS):
             found |= _WORDS
@@ -94,8 +100,8 @@ def read_variables(look: Look) -> None:
     for frame, kind in frames:
         if kind & _VARIABLES:
             for value in islice(look.open(frame).values(), _MOST_VARIABLES):
-                if type(value).__name__.endswith("Response"):
-                    _read_variable(look, value)
+                for response in _list_responses(value):
+                    _read_variable(look, response)
     for frame, kind in () if look.sent else reversed(frames):
         if kind & _WORDS and _read_words(look, frame):
             break
@@ -108,28 +114,45 @@ def read_kept(look: Look, error: BaseException) -> None:
     """
     if top_of(str(type(error).__module__)) not in CLIENTS:
         for value in (*arguments_of(error)[:_MOST_ARGUMENTS], *islice(attributes_of(error).values(), _MOST_ATTRIBUTES)):
-            if type(value).__name__.endswith("Response"):
-                _read(look, value)
+            for response in _list_responses(value):
+                _read(look, response)
+
+
+def _list_responses(value: object) -> "list[object]":
+    """Return a value if it is called a response, or what is called so in a list, tuple or dict."""
+    items_of = _ITEMS.get(type(value))
+    held = [value] if items_of is None else islice(items_of(value), _MOST_VARIABLES)
+    return [each for each in held if type(each).__name__.endswith("Response")]
+
+
+_SEQUENCES: "tuple[Any, ...]" = (list, tuple, set, frozenset, deque)
+_VALUES: "Any" = vars(dict)["values"]
+_ITEMS: "dict[type, Callable[[Any], Iterable[Any]]]" = {dict: _VALUES, **{each: each.__iter__ for each in _SEQUENCES}}
+"""The methods of containers that run no code of a subclass."""
 
 
 def _read_variable(look: Look, response: object) -> None:
     before = set(look.sent)
     _read(look, response)
     for key in look.sent.keys() - before:
-        if look.sent[key].method:
-            look.sent[key].variable = id(response)
-        else:
-            del look.sent[key]  # it is no response to a request, or of a kind that nobody knows
+        look.sent[key].variable = id(response)
 
 
 def _read(look: Look, response: object) -> None:
+    """Read a response; what knows no method is none to a request, or of a kind that nobody knows."""
     found = HELD.get(package(response))
     if found is None or _is_ours(response):
         return
+    before = set(look.sent)
     try:
         reader(found)(look, BaseException(), response)
     except Exception as broken:
         look.add(id(response), Sent(package(response), "", "", unread=f"{type(broken).__name__} in its reader"))
+        return
+    for key in look.sent.keys() - before:
+        sent = look.sent[key]
+        if not (sent.method or sent.hop):
+            del look.sent[key]
 
 
 def _is_ours(response: object) -> bool:
@@ -175,7 +198,7 @@ def reach(roots: "Iterable[Any]", names: "Collection[str]") -> "Iterator[Any]":
         if step < _HELPERS and kind is FunctionType and isinstance(value, FunctionType):
             names.update(value.__code__.co_names)
             waiting += ((each, step + 1) for each in _pick(value.__globals__, value.__code__.co_names))
-        if kind in (threading.local, ModuleType) or kind.__name__ in _SCOPES:
+        if kind is ModuleType or threading.local in kind.__mro__ or kind.__name__ in _SCOPES:
             waiting.extendleft((each, step) for each in _list_held(value, kind, names))
         elif step < _STEPS:
             waiting += ((each, step + 1) for each in _list_held(value, kind, names))
@@ -200,12 +223,11 @@ def find_roots(*traces: "TracebackType | None") -> "tuple[list[Any], set[str]]":
 
 def _list_held(value: "Any", kind: "Any", names: "Collection[str]") -> "list[Any]":
     """Return what a value of this class holds: items, attributes, cells."""
-    if kind is dict:
-        return list(value.values())[:_MOST_ITEMS]
-    if kind in (list, tuple, set, frozenset):
-        return list(value)[:_MOST_ITEMS]
-    if kind is threading.local:
-        return list(value.__dict__.values())  # those of this thread
+    for each, items_of in _ITEMS.items():
+        if each in kind.__mro__:
+            return [*islice(items_of(value), _MOST_ITEMS), *_dict_of(value, kind).values()]
+    if threading.local in kind.__mro__:
+        return list(threading.local.__getattribute__(value, "__dict__").values())  # those of this thread
     if kind is ModuleType:
         return _pick(dict_of(value), names)
     if kind is MethodType:
@@ -213,18 +235,32 @@ def _list_held(value: "Any", kind: "Any", names: "Collection[str]") -> "list[Any
     if kind is partial:
         return [value.func, *value.args, *value.keywords.values()]
     if kind is FunctionType:
-        return [*list_cells(value).values(), *(value.__defaults__ or ())]
+        by_name: dict[str, Any] = value.__kwdefaults__ or {}
+        return [*list_cells(value).values(), *by_name.values(), *dict_of(value).values(), *(value.__defaults__ or ())]
     if type in kind.__mro__:
         own: Mapping[str, Any] = type.__dict__["__dict__"].__get__(value)
         return _pick(own, names)
     if top_of(str(kind.__module__)) in _CLOSED and kind.__name__ not in _SCOPES:
         return []
-    held = list(dict_of(value).values())
+    held = list(_dict_of(value, kind).values())
     for each in kind.__mro__[:-1]:
         held += _pick(each.__dict__, names)
         if "__slots__" in each.__dict__:
             held += _list_slots(value, each)
     return held
+
+
+_DESCRIPTORS = (GetSetDescriptorType, MemberDescriptorType)
+
+
+def _dict_of(value: object, kind: "Any") -> "dict[str, Any]":
+    """Return the dict of an instance, {} if it has none, or its class has a property in its place."""
+    for each in kind.__mro__:
+        found = each.__dict__.get("__dict__")
+        if found is not None:
+            own: dict[str, Any] = found.__get__(value) if type(found) in _DESCRIPTORS else {}
+            return own
+    return {}
 
 
 def _pick(known: "Mapping[str, Any]", names: "Collection[str]") -> "list[Any]":

@@ -59,7 +59,9 @@ class Arguments:
                 function = function.__func__
             else:
                 break
-        if type(function) is FunctionType:
+        if type(function) is not FunctionType:
+            values.append(function)  # an instance that can be called
+        else:
             self._function_itself, self._globals, self._cells = function, function.__globals__, list_cells(function)
             values += _list_fixed(function, self._cells)
         return values
@@ -83,26 +85,26 @@ class Arguments:
         known = " ".join(_plain_text(each) for each in _deep(values, _list_stored(self._function_itself)))
         return any(each not in known for each in drawn)
 
-    def reach_object(
-        self, identities: "Collection[int]", errors: "Sequence[BaseException]", *, if_unknown: bool = True
-    ) -> bool:
+    def has_object(self, identity: int) -> bool:
+        """Return whether the object with this id is an argument. What one holds, the attempt may have put there."""
+        return identity in map(id, self._values)
+
+    def reach_object(self, identities: "Collection[int]", errors: "Sequence[BaseException]") -> bool:
         """Return whether one of the objects with these ids is reached from outside of the attempt.
 
         That is from the arguments, the cells, the globals that the code of the function or of the errors names, and
-        from context variables. If there is too much to look at, nobody can tell, and the answer is `if_unknown`.
+        from context variables. If there is too much to look at, nobody can tell, and it counts as reached.
         """
         if not identities:
             return False
-        held = [*self._values, *self._cells.values()]
+        held = [*self._values, *self._cells.values(), self._function_itself]
         roots, names = find_roots(*map(traceback_of, errors))
         if self._function_itself is not None:
             names.update(self._function_itself.__code__.co_names)
         roots += (*held, *(self._globals[name] for name in names if name in self._globals))
         found = list(reach(roots, names))
         known = {*map(id, found), *map(id, tuple(self._globals.values()))}
-        if known.isdisjoint(identities):
-            return if_unknown and len(found) == MOST_OBJECTS
-        return True
+        return len(found) == MOST_OBJECTS or not known.isdisjoint(identities)
 
 
 def _deep(values: "Iterable[Any]", stored: frozenset[str] = frozenset()) -> "Iterator[Any]":

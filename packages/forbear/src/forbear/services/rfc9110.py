@@ -70,7 +70,8 @@ class Rfc9110(Record):
         if verb in IDEMPOTENT:
             if verb == "DELETE":
                 return DELETE
-            return _judge_azure(request) if _AZURE in request.headers else _PUT
+            is_azure = _AZURE in request.headers or request.host.endswith(_AZURE_HOSTS)
+            return _judge_azure(request) if is_azure else _PUT
         # A PATCH changes its target; a POST may create something elsewhere, and leave the target's version as it is.
         if verb == "PATCH":
             if preconditions.has_strong_tag(request.headers):
@@ -87,6 +88,7 @@ class Rfc9110(Record):
 
 _AZURE = "x-ms-version"
 """The header of each request to Azure Storage; learn.microsoft.com/rest/api/storageservices has a page for each."""
+_AZURE_HOSTS = ".core.windows.net"  # a signed URL names the version in its query
 _AT = "x-ms-blob-condition-appendpos:"
 _APPENDS_AT = _IF_MATCH.replace(conditions=(_AT,), met=_AT)
 _APPENDS = _NEVER.replace(safety=Safety.CONDITIONAL, conditions=(_AT,))

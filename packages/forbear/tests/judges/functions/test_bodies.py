@@ -7,6 +7,7 @@ import io
 import tempfile
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -278,3 +279,20 @@ def test_a_file_that_boto3_uploads() -> None:
                 POLICY.call(upload)
             assert len(wire.seen) == sent
         aws.close_all()
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_a_file_that_is_no_body(method: str, tmp_path: Path) -> None:
+    """A log that is written, or a file that another function has read, does not stop a write of bytes."""
+    path = tmp_path / "log"
+    path.write_text("first line\n", encoding="utf-8")
+    with Wire(Answer(end="close"), reply(200)) as wire, virtual_time(), path.open("a", encoding="utf-8") as log:
+        with path.open(encoding="utf-8") as settings:
+            settings.readline()
+
+            def work(log: Any, settings: Any) -> None:
+                log.write("try\n")
+                requests.request(method, wire.url, data=None if method == "DELETE" else b"whole", timeout=5)
+
+            POLICY.call(work, log, settings)
+        assert len(wire.seen) == 2

@@ -1,12 +1,12 @@
 """Botocore, grpc, googleapiclient and other SDKs: their frames and errors say what a request means."""
 
 from forbear.core.chain import traceback_of
+from forbear.core.check import is_mapping
 from forbear.evidence.look import Look, client_of, find_below
 from forbear.evidence.sent import (
     AwsCall,
     Sent,
     body_of,
-    dict_of,
     get_own,
     headers_of,
     list_streams,
@@ -65,9 +65,9 @@ def read_exchange(look: Look, trace: "TracebackType") -> None:
     answer: Any = next((names[name] for name in _ANSWERS if name in names), None)
     if type(answer).__name__ == "NodeApiResponse":
         answer = answer[0]  # its data, beside the body
-    is_dict: bool = type(answer) is dict  # of Slack's client
-    kept: dict[str, Any] = answer if is_dict else dict_of(answer)
-    status = names.get("rcode", names.get("status")) or kept.get("status") or get_own(answer, "status_code")
+    status = names.get("rcode", names.get("status")) or get_own(answer, "status") or get_own(answer, "status_code")
+    if client == "slack_sdk" and is_mapping(answer):
+        status = answer.get("status", status)
     if type(status) is not int:
         return  # there is no response yet: what is below shows the request
     method, url = names.get("method"), names.get("full_url") or names.get("url") or names.get("target")

@@ -114,7 +114,7 @@ def read_answered(look: Look, error: BaseException, response: object) -> None:
         look.prove(False)
         return
     url = get_own(response, "_request_url")
-    for each in get_own(get_own(response, "retries"), "history") or ():
+    for each in get_own(get_own(response, "_retries") or get_own(response, "retries"), "history") or ():
         if each.redirect_location is not None:  # 303 made a GET of whatever it was, also in the history
             was = "" if each.status == 303 else str(each.method)
             hop = Sent("urllib3", "http", was, request_of(was or None, each.url), hop=True, unsent=False)
