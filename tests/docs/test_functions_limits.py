@@ -3,7 +3,10 @@
 import contextlib
 import http.client
 import io
+import itertools
 import pickle
+import sqlite3
+import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator
 
@@ -50,6 +53,31 @@ def _read_elsewhere() -> None:
         assert [seen.body for seen in wire.seen] == [b"first an", b"d second"]
 
 
+def _passed_on() -> None:
+    def create(url: str) -> object:
+        return requests.post(url, timeout=5)
+
+    def work(url: str) -> None:
+        order = create(url)
+        int(repr(order))
+
+    with Wire(OK, OK) as wire:
+        with pytest.raises(ValueError, match="invalid"):
+            POLICY.call(work, wire.url)
+        assert [seen.method for seen in wire.seen] == ["POST", "POST"]
+
+
+def _failed_after_a_redirect() -> None:
+    def work(url: str) -> None:
+        with urllib.request.urlopen(url, data=b"order", timeout=5) as response:
+            int(response.read())
+
+    with Wire(SEE_OTHER, OK, SEE_OTHER, OK) as wire:
+        with pytest.raises(ValueError, match="invalid"):
+            POLICY.call(work, wire.url)
+        assert [seen.method for seen in wire.seen] == ["POST", "GET"] * 2
+
+
 def _urlopen_without_the_word() -> None:
     def work(url: str) -> None:
         with urllib.request.urlopen(url, b"order", 5) as response:
@@ -69,25 +97,90 @@ def _redirect_in_a_worker() -> None:
         assert [sent.method for sent in read(arrived).requests] == ["GET"]  # type: ignore[union-attr]
 
 
+FAIL = "select * from nothing"
+
+
+def _given_by_a_generator() -> None:
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        db.execute("create table t (n integer)")
+        db.execute("insert into t values (1)")
+        sessions = itertools.repeat(db)
+
+        def work() -> None:
+            with next(sessions) as session:
+                session.execute("insert into t values (2)")
+                session.execute(FAIL)
+
+        with pytest.raises(sqlite3.OperationalError) as caught:
+            POLICY.call(work)
+        assert "[attempts]" in str(caught.value.__notes__)
+        assert db.execute("select count(*) from t").fetchone() == (0,)
+
+
+def _begun_before_a_block() -> None:
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        db.execute("create table t (n integer)")
+        db.execute("insert into t values (1)")
+        tries = 0
+        with pytest.raises(sqlite3.OperationalError):  # noqa: PT012 - the block is what is tried
+            for attempt in POLICY:
+                with attempt, db:
+                    tries += 1
+                    db.execute("insert into t values (2)")
+                    db.execute(FAIL)
+        assert tries == 2
+        assert db.execute("select count(*) from t").fetchone() == (0,)
+
+
+def _execute_twice(statement: str, *, commits: bool = False) -> None:
+    """Run a statement and one that fails, in a connection of each attempt; both attempts leave a row."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/shop"
+
+        def work() -> None:
+            with contextlib.closing(sqlite3.connect(path)) as db:
+                try:
+                    db.execute(statement)
+                    db.execute(FAIL)
+                finally:
+                    if commits:
+                        db.commit()
+
+        with contextlib.closing(sqlite3.connect(path)) as shop:
+            shop.execute("create table t (n integer)")
+            with pytest.raises(sqlite3.OperationalError):
+                POLICY.call(work)
+            assert shop.execute("select count(*) from t").fetchone() == (2,)
+
+
+def _committed_after_an_error() -> None:
+    _execute_twice("insert into t values (1)", commits=True)
+
+
+def _put_by_with() -> None:
+    _execute_twice("with v as (select 1) insert into t select * from v")
+
+
 TRIED: dict[str, Callable[[], None]] = {
     "it raises an error of its own after a response that no variable holds": _status_elsewhere,
     "another function reads from a file or an iterator that was made outside": _read_elsewhere,
+    "it passes on a response that it neither sends nor uses, in a variable without `res` in its name": _passed_on,
+    "it fails otherwise after urllib was redirected from a `POST` to a `GET`": _failed_after_a_redirect,
     "it says `urlopen(url, order)` without the word `data=`, and follows a redirect": _urlopen_without_the_word,
     "in a worker of a process pool, httpx follows a redirect, or a write works before the error": _redirect_in_a_worker,
+    "it rolls back a transaction that began before, in a session that it gets from elsewhere, such as a generator or "
+    "a cache": _given_by_a_generator,
+    "in a block, it rolls back a transaction that began before the block": _begun_before_a_block,
+    "it commits after an error of MySQL or SQLite, as by `finally: db.commit()`": _committed_after_an_error,
+    "it runs `WITH ... INSERT` in sqlite3, which commits by itself unless you say `autocommit=False`": _put_by_with,
 }
-
-
-IN_TRANSACTIONS = ("it rolls back", "it commits", "it runs `WITH")
-"""The beginnings of rows about databases, which have their tests in `test_sql.py` and its neighbours."""
 
 
 def _rows() -> Iterator[str]:
     part = PAGE.partition("## What it cannot read\n")[2].partition("\n## ")[0]
     for line in part.splitlines():
         if line.startswith("| ") and "what your function does" not in line:
-            row = line.split(" | ")[0].removeprefix("| ")
-            if not row.startswith(IN_TRANSACTIONS):
-                yield row
+            yield line.split(" | ")[0].removeprefix("| ")
 
 
 def test_every_row_is_tried() -> None:

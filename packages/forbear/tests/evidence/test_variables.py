@@ -192,7 +192,7 @@ def by_http_client(url: str) -> None:
 
 @pytest.mark.parametrize("work", [by_any_name, in_a_list, in_a_cell, by_http_client])
 def test_where_a_response_is_held(work: Callable[[str], None]) -> None:
-    """Names do not matter, nor does a list or a cell."""
+    """A variable of any name counts if the function uses it as a response; so does a list, or a cell."""
     assert attempts(work, 200)[0] == 1
 
 

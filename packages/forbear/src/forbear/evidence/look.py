@@ -1,7 +1,6 @@
 """`Look`, what the readers of one error share: the requests so far, and the frame or error that is read now."""
 
 import sys
-from sys import getrefcount
 
 from forbear.core.report import report_on
 from forbear.evidence.sent import GENERATORS, Sent, list_files, top_of
@@ -187,7 +186,7 @@ class Look:
                 sent.streams = tuple(each for each in found if type(each) in GENERATORS) if seeks else found
         if _KEEPS_LOCALS:
             for names in self._opened.values():
-                if getrefcount(names) <= _OWN_REFERENCES:  # the user may have got it from `locals()`, and keep it
+                if sys.getrefcount(names) <= _OWN_REFERENCES:  # the user may have got it from `locals()`, and keep it
                     names.clear()
 
     def _list_files(self) -> "tuple[list[object], bool]":

@@ -85,11 +85,11 @@ def learn(frame: "FrameType") -> int:
             found |= _VARIABLES
         if "-packages" in code.co_filename and any(name in names for name in _METHODS):
             found |= _WORDS
-    if len(_kept) >= _MOST_CODES:
+    if (count := len(_kept)) >= _MOST_CODES:
         codes.clear()
-        _kept.clear()
+        del _kept[:count]
+    codes[id(code)] = found  # before the next line: another thread may clear both in between
     _kept.append(code)
-    codes[id(code)] = found
     return found
 
 

@@ -66,7 +66,7 @@ def is_bare(error: BaseException) -> bool:
     It holds no other error and nothing but texts, and no frame of its traceback has anything to read.
     """
     kind = type(error)
-    if kind not in _PLAIN and not (_kinds[kind] if kind in _kinds else _learn(kind)):
+    if kind not in _PLAIN and not (_kinds[kind] if kind in _kinds else _learn_kind(kind)):
         return False
     kept = attributes_of(error)
     if cause_of(error) is not None or context_of(error) is not None or (kept and not _is_plain(kept)):
@@ -91,7 +91,7 @@ _kinds: "dict[type, bool]" = {}
 _MOST_KINDS = 1000
 
 
-def _learn(kind: "type[BaseException]") -> bool:
+def _learn_kind(kind: "type[BaseException]") -> bool:
     """Find out whether an error of a class may show nothing: it is no group, and of no client; remember it."""
     if len(_kinds) >= _MOST_KINDS:
         _kinds.clear()

@@ -96,7 +96,7 @@ def in_block(server: Server, *, autocommit: bool = False) -> None:
 
 
 def by_statement(server: Server) -> None:
-    """The driver does not know that each statement commits, but the server says so."""
+    """Only the server knows that each statement commits, and its word counts."""
     with server.connect() as connection:
         connection.query("set autocommit = 1")
         write(connection)

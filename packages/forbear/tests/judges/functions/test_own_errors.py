@@ -162,7 +162,7 @@ def test_a_response_of_aiohttp() -> None:
 
 
 def test_a_status_by_which_nothing_was_executed() -> None:
-    """404 says so, and an Api may say it of others; after a success the request was executed."""
+    """After a 404 the request is sent again, as after a status that an Api names; after a success it is not."""
 
     def work(url: str) -> None:
         response = requests.post(url, timeout=5)

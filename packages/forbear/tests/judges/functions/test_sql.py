@@ -216,7 +216,7 @@ def hidden(shop: Shop) -> None:
 
 
 def caught(shop: Shop) -> None:
-    """The function goes on after the error, commits what came before, and says so only then."""
+    """The function catches the error, commits what came before, and then raises an error of its own."""
     engine = shop.engine()
 
     def work() -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _CLIENTS = ("redis", "valkey")
 _MOST_COMMANDS = 1000
 _CONFLICT = "Watched variable changed."
-"""The text of the WatchError after an EXEC that answered nil; all others tell of a lost connection."""
+"""The text of the WatchError of a conflict; any other text means a lost connection."""
 
 
 def read_command(look: Look, trace: "TracebackType") -> None:
