@@ -53,7 +53,7 @@ _RESPONSES = frozenset({"answer", "r", "reply", "ret"})
 _METHODS = ("method", "verb", "http_method")
 _PLACES = ("url", "uri", "path", "endpoint")
 _ACTING = frozenset({"POST", "PATCH", "PUT", "DELETE"})
-_NOT_READ = CLIENTS | {"forbear"}
+_NOT_READ = CLIENTS | {"forbear", "httpcore", "httpcore2"}
 _MOST_ARGUMENTS = 10
 _MOST_ATTRIBUTES = 20
 _MOST_CODES = 5000
@@ -100,8 +100,9 @@ def read_variables(look: Look) -> None:
     for frame, kind in frames:
         if kind & _VARIABLES:
             for value in islice(look.open(frame).values(), _MOST_VARIABLES):
-                for response in _list_responses(value):
-                    _read_variable(look, response)
+                if type(value) not in _LEAVES:
+                    for response in _list_responses(value):
+                        _read_variable(look, response)
     for frame, kind in () if look.sent else reversed(frames):
         if kind & _WORDS and _read_words(look, frame):
             break
@@ -120,9 +121,10 @@ def read_kept(look: Look, error: BaseException) -> None:
 
 def _list_responses(value: object) -> "list[object]":
     """Return a value if it is called a response, or what is called so in a list, tuple or dict."""
-    items_of = _ITEMS.get(type(value))
-    held = [value] if items_of is None else islice(items_of(value), _MOST_VARIABLES)
-    return [each for each in held if type(each).__name__.endswith("Response")]
+    kind = type(value)
+    if kind not in _ITEMS:
+        return [value] if kind.__name__.endswith("Response") else []
+    return [each for each in islice(_ITEMS[kind](value), _MOST_VARIABLES) if type(each).__name__.endswith("Response")]
 
 
 _SEQUENCES: "tuple[Any, ...]" = (list, tuple, set, frozenset, deque)
