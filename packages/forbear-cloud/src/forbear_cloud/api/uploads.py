@@ -22,6 +22,8 @@ from forbear_cloud.storage.writable import (
     object_fields,
 )
 
+_LONGEST_KEPT = 1024
+
 
 def step(request: HttpRequest) -> str:
     """Return the operation id of a request for objects.insert: that of its step if it belongs to a resumable upload."""
@@ -194,8 +196,14 @@ def _part(body: bytes, line_end: bytes, part: slice) -> tuple[str | None, slice]
     if not head.lstrip(b" \t").startswith(line_end) and not body.startswith(empty_line, part.start):
         raise invalid("A part of a multipart upload must have headers, an empty line and the content.")
     content = slice(blank + len(empty_line), part.stop)
+    find = _find_content_type if len(head) <= _LONGEST_KEPT else _find_content_type.__wrapped__
+    return find(head, line_end), content
+
+
+@lru_cache(64)  # the heads of the parts are the same for many files
+def _find_content_type(head: bytes, line_end: bytes) -> str | None:
     for line in head.split(line_end):
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-type":
-            return value.decode("latin-1").strip(), content
-    return None, content
+            return value.decode("latin-1").strip()
+    return None

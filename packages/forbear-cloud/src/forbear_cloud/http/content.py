@@ -50,6 +50,8 @@ class Content:
         end = len(self) if end is None else min(end, len(self))
         if start <= 0 and end == len(self):
             return self
+        if len(self.pieces) == 1:  # as of all that is small
+            return Content((memoryview(self.pieces[0])[max(start, 0) : end],) if start < end else ())
         ends = list(accumulate(map(len, self.pieces)))
         first, last = bisect_right(ends, start), bisect_right(ends, end - 1)
         pieces: list[Piece] = []

@@ -1,9 +1,10 @@
-"""Read requests from a connection: h11 parses heads and chunks, and bodies of known length bypass it."""
+"""Read requests from a connection: plain heads and bodies of known length here, all other heads, and chunks, by h11."""
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 try:
     import h11
@@ -17,6 +18,11 @@ from forbear_cloud.http.memory import Transit
 from forbear_cloud.http.messages import ApiError, HttpRequest, read_request
 from forbear_cloud.http.stream import SocketStream, give_way
 
+_PLAIN = re.compile(
+    rb"(GET|HEAD|POST|PUT|PATCH|DELETE) ([!-~]+) HTTP/1\.1\r\n((?:[A-Za-z0-9-]+: [!-~]+(?: [!-~]+)*\r\n)+)\r\n"
+)
+_LONGEST_PLAIN, _MOST_DIGITS = 8192, 15
+_OF_H11 = frozenset({"expect", "transfer-encoding", "upgrade"})
 _CLOSE = re.compile(r"(?i)(^|,)\s*close\s*(,|$)")
 _GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LONGEST_HEAD = 65_536
@@ -36,6 +42,18 @@ SECONDS_OF_SILENCE = 30.0
 
 _SLOWEST = 65_536
 """Bytes per second that the body of a request must have on average, after the first 30 s."""
+
+
+class _Head(NamedTuple):
+    """The head of a request, and the `rest`: the bytes that came along after it. `http` reads a body in chunks."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    is_old: bool
+    """True for HTTP/1.0."""
+    rest: bytes
+    http: h11.Connection | None
 
 
 class Incoming:
@@ -67,41 +85,55 @@ class Incoming:
         connection breaks.
         """
         self.head_only = self.takes_chunks = self.lasting = False
-        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD)
         try:
-            head = await self._head(http)
-            return None if head is None else await self._request(http, head, transit)
+            head = await self._head()
+            return None if head is None else await self._request(head, transit)
         except h11.RemoteProtocolError as error:
             raise ApiError(error.error_status_hint, f"Bad request: {error}", "badRequest") from None
 
-    async def _head(self, http: h11.Connection) -> h11.Request | None:
+    async def _head(self) -> _Head | None:
         self.waiting_since = asyncio.get_running_loop().time()
         self._stream.allow(SECONDS_IDLE)
         try:
-            http.receive_data(await self._stream.read())
-            self._stream.allow(SECONDS_FOR_A_HEAD)
-            head = await self._event(http)
+            data = await self._stream.read()
+            head = _read_plain(data)
+            if head is None:
+                self._stream.allow(SECONDS_FOR_A_HEAD)
+                head = await self._parse(data)
         except TimeoutError:
             return None
         self.waiting_since = None
-        return head if isinstance(head, h11.Request) else None
+        return head
 
-    async def _request(self, http: h11.Connection, head: h11.Request, transit: Transit) -> HttpRequest:
-        self.head_only, self.takes_chunks = head.method == b"HEAD", head.http_version >= b"1.1"
-        headers = _headers(head)
+    async def _parse(self, data: bytes) -> _Head | None:
+        """Return the head that begins with `data`; None at the end of the connection."""
+        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD)
+        http.receive_data(data)
+        event = await self._event(http)
+        if not isinstance(event, h11.Request):
+            return None
+        headers, is_old = _headers(event), event.http_version < b"1.1"
+        target = event.target.decode("latin-1")
+        return _Head(_text(event.method), target, headers, is_old, http.trailing_data[0], http)
+
+    async def _request(self, head: _Head, transit: Transit) -> HttpRequest:
+        method, target, headers, is_old, rest, http = head
+        self.head_only, self.takes_chunks = method == "HEAD", not is_old
         size, chunked = int(headers.get("content-length", 0)), "transfer-encoding" in headers
-        method, target = _text(head.method), head.target.decode("latin-1")
         # Refused before the body is read: a client that waits for "100 Continue" need not send it.
         self._hosts.check(headers.get("host"), target)
         self._check(size)
         transit.add(size)
-        if http.they_are_waiting_for_100_continue and (size or chunked) and not http.trailing_data[0]:
+        if http is not None and http.they_are_waiting_for_100_continue and (size or chunked) and not rest:
             await self._stream.write(_GO_ON)
         pieces: list[bytes] = []
         slowest = (self._body_limit if chunked else size) / _SLOWEST
         self._stream.allow(SECONDS_OF_SILENCE + slowest, SECONDS_OF_SILENCE)
         try:
-            await (self._chunks(http, pieces, transit) if chunked else self._exactly(http, size, pieces))
+            if chunked and http is not None:
+                await self._chunks(http, pieces, transit)
+            else:
+                await self._exactly(rest, size, pieces)
         except (OSError, h11.RemoteProtocolError) as error:
             transit.stored = True  # an upload session keeps what arrived
             self._interrupted(read_request(method, target, headers, Content(pieces), self._host))
@@ -116,12 +148,12 @@ class Incoming:
             http.receive_data(await self._stream.read())
         return event
 
-    async def _exactly(self, http: h11.Connection, size: int, pieces: list[bytes]) -> None:
-        """Append a body of `size` bytes to `pieces`; RemoteProtocolError if the connection ends before.
+    async def _exactly(self, rest: bytes, size: int, pieces: list[bytes]) -> None:
+        """Append a body of `size` bytes, which begins with `rest`, to `pieces`.
 
-        What arrived until an error is appended, too.
+        What arrived until an error is appended, too. Raise RemoteProtocolError if the connection ends before.
         """
-        self._stream.put_back(http.trailing_data[0])
+        self._stream.put_back(rest)
         await self._stream.read_into(pieces, size)
         have = sum(map(len, pieces))
         if have < size:
@@ -157,6 +189,25 @@ class Incoming:
     def _check(self, size: int) -> None:
         if size > self._body_limit:
             raise ApiError(413, f"The request body is larger than {self._body_limit} bytes, the limit of this server.")
+
+
+def _read_plain(data: bytes) -> _Head | None:
+    """Return the head at the start of `data` if it is a plain one, as most are; h11 is strict, but takes much longer.
+
+    A plain head is short and whole, names one host, and repeats no header. It has a known length of body, if any.
+    """
+    found = _PLAIN.match(data, 0, _LONGEST_PLAIN)
+    if found is None:
+        return None
+    lines = found[3][:-2].split(b"\r\n")
+    headers = {_text(name.lower()): _text(value) for name, _, value in (line.partition(b": ") for line in lines)}
+    size = headers.get("content-length", "0")
+    if "host" not in headers or len(headers) < len(lines) or len(size) > _MOST_DIGITS or not size.isdigit():
+        return None
+    if not _OF_H11.isdisjoint(headers):
+        return None
+    target = found[2].decode("latin-1")
+    return _Head(_text(found[1]), target, headers, is_old=False, rest=data[found.end() :], http=None)
 
 
 def _headers(head: h11.Request) -> dict[str, str]:

@@ -13,10 +13,15 @@ from forbear_cloud.storage.model import Bucket, Folder, HmacKey, StoredObject, e
 _Item = TypeVar("_Item")
 
 
-@lru_cache(1024)
 def moment(seconds: float) -> str:
     """Return seconds since the epoch as RFC 3339 text in UTC with milliseconds, such as 2026-01-31T12:00:00.000Z."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    whole, thousandths = divmod(round(seconds * 1e6) // 1000, 1000)
+    return f"{_whole_second(whole)}.{thousandths:03}Z"
+
+
+@lru_cache(1024)
+def _whole_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def present(fields: JsonObject) -> JsonObject:
