@@ -4,6 +4,7 @@ import dataclasses
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.request import Request as UrllibRequest
 
@@ -60,6 +61,14 @@ CASES = {
     "fields in the text": Case(f"grpc {RPC} if_generation_match=0", {}, "cloud_storage", RPC, True),
     "unknown RPC": Case("/pay.v1.Payments/Pay", {}, "grpc", "pay.v1.Payments/Pay", False),
     "a command": Case("INCR counter", {}, "redis", "INCR", False),
+    "GET in lower case": Case("get https://h.test/x", {}, "rfc9110", None, True),
+    "quotes around a URL": Case("GET 'https://h.test/x'", {}, "rfc9110", None, True),
+    "a request line": Case("POST https://h.test/x HTTP/1.1", {}, "rfc9110", None, False),
+    "a path as a key": Case("redis GET /x", {}, "redis", "GET", True),
+    "a key with slashes": Case("GET cache:/orders/7", {}, "redis", "GET", True),
+    "a key with a dot": Case("get user.name", {}, "redis", "GET", True),
+    "a path in another command": Case("DEL /x", {}, "redis", "DEL", True),
+    "two words of Redis": Case("ACL LIST", {}, "redis", "ACL LIST", True),
     "GET of Redis": Case("GET user:1", {}, "redis", "GET", True),
     "quotes": Case("set key 'a NX'", {}, "redis", "SET", True),
     "words": Case(["SET", "key", "a NX"], {}, "redis", "SET", True),
@@ -168,6 +177,22 @@ ERRORS: dict[str, tuple[Callable[[], object], str, str]] = {
     "a URL": (lambda: forbear.explain(OBJECT), "`request` cannot be told by its text", 'such as "DELETE https://'),
     "no command": (lambda: forbear.explain("SECRET x"), "`request` cannot be told by its text", "INCR key"),
     "no scheme": (lambda: forbear.explain("POST h.test/a?k=SECRET"), "the URL has no scheme: h.test/a", "use https://"),
+    **{
+        f"a path after {method}": (partial(forbear.explain, f"{method} /x?k=SECRET"), "the URL must name a host", cure)
+        for method, cure in (("GET", "redis GET key"), ("get", "redis GET key"), ("put", "https://"), ("QUERY", "host"))
+    },
+    "a request line": (lambda: forbear.explain("GET /x HTTP/1.1"), "the URL must name a host, got /x", "redis GET key"),
+    "a host": (
+        lambda: forbear.explain("GET h.test/x"),
+        "the URL has no scheme: h.test/x",
+        "use https://h.test/x; a key",
+    ),
+    "a port": (lambda: forbear.explain("GET localhost:80/x"), "the URL has no scheme", "use http://localhost:80/x; a"),
+    "a body": (
+        lambda: forbear.explain("POST https://h.test/x SECRET"),
+        "a request is a method and a URL, got 3",
+        "pass",
+    ),
     "gs": (lambda: forbear.explain("GET gs://b/o"), "a gs:// URL names an object", "use https://storage.googleapis"),
     "method": (lambda: forbear.explain("G@T https://h.test/"), "the method must be an HTTP method", "put it first"),
     "port": (lambda: forbear.explain("GET https://h.test:x/"), "this is not a URL", "write it as"),
@@ -268,6 +293,12 @@ def test_no_secret_is_shown() -> None:
         forbear.explain("SET SECRET SECRET"),
     ):
         assert "SECRET" not in f"{answer}{answer!r}"
+
+
+def test_the_title_says_how_a_text_was_read() -> None:
+    """A text may be a request or a command of Redis; the answer names Redis."""
+    assert str(forbear.explain("GET example")) == "Redis GET (1 argument): may be repeated (it changes nothing)"
+    assert forbear.explain("redis 'a b' c").title == "Redis command (2 arguments)"
 
 
 def test_answers_do_not_depend_on_the_switch() -> None:

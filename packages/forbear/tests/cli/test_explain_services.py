@@ -172,11 +172,11 @@ def test_the_text_for_calls_and_commands(invoke: Invoke) -> None:
     assert "duplicate   deletes a newer object, or hides one more version\n" in text
     assert "NOT_FOUND, FAILED_PRECONDITION on a later attempt may mean that an earlier attempt worked\n" in text
     text = invoke("explain", "redis", "AUTH", "x").stdout
-    assert text.startswith("AUTH (1 argument)\n")
+    assert text.startswith("Redis AUTH (1 argument)\n")
     assert "source      our judgement\n" in text
     assert "its effect ends with the connection" in text
     text = invoke("explain", "redis", "CONFIG", "SET", "maxmemory", "1").stdout
-    assert text.startswith("CONFIG SET (2 arguments)\n")
+    assert text.startswith("Redis CONFIG SET (2 arguments)\n")
     assert "Memorystore for Redis does not offer this command\n" in text
 
 

@@ -57,7 +57,7 @@ def answer(words: Sequence[str], profile: ProfileChoice) -> Answer:
     option = option_for(judgement, words)
     cure = cure_for(judgement, option)
     return Answer(
-        f"{name} ({count} argument{'' if count == 1 else 's'})",
+        f"Redis {name.removeprefix('a ')} ({count} argument{'' if count == 1 else 's'})",
         {"command": name, "arguments": count},
         profile.name,
         policy,

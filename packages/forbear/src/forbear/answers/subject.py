@@ -1,5 +1,6 @@
 """`explain`: find out what a text, a list of words or a client's request stands for, and answer about it."""
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +13,7 @@ from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.evidence.sent import AwsCall
 from forbear.grpc.call import GrpcCall
-from forbear.http.request import READS, Request, joined
+from forbear.http.request import METHODS, READS, Request, joined
 from forbear.judges.functions import judge_alone
 from forbear.services.policies import RECOMMENDED
 from forbear.services.redis.service import classify
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _Subject = Request | GrpcCall | AwsCall | tuple[str, ...]
 
 _METHODS = READS - {"GET"} | {"POST", "PUT", "PATCH", "DELETE"}  # GET is a command of Redis, too
+_NO_KEY = re.compile(r"/|(?:[\w-]+(?:\.[\w-]+)+|localhost)(?::\d+)?/", re.IGNORECASE)  # the begin of a path or URL
 _EXAMPLES = (
     'such as "DELETE https://host/path", "curl ...", "/package.Service/Method", "INCR key" or "aws sqs SendMessage"'
 )
@@ -128,7 +130,7 @@ def _subject(
 ) -> _Subject:
     """Return what `request` stands for. Raises NoAnswer for other parameters that do not go with it."""
     words = request.split() if isinstance(request, str) else []
-    is_request = len(words) == 2 and ("://" in words[1] or words[0].upper() in _METHODS)
+    is_request = _is_request(words)
     is_call = words[:1] in (["grpc"], ["google"]) or (bool(words) and grpc.is_method(words[0]))
     if not is_request and (headers is not None or body != b""):
         name = "headers" if headers is not None else "body"
@@ -145,7 +147,7 @@ def _subject(
         draft = Draft()
         draft.headers = _headers(headers)
         draft.body = _bytes(body)
-        return draft.build(words[0].upper(), words[1])
+        return _build(draft, words[0].upper(), words[1].strip("'\""))
     if is_call:
         if fields is not None and not is_mapping(fields):
             raise TypeError(f"`fields` must map names to values, got a {type(fields).__qualname__}")
@@ -161,6 +163,32 @@ def _subject(
         ]
         return curl.parse(words)[0] if curl.is_curl(words) else redis.parse_command(words)
     return _read_client(request)
+
+
+def _is_request(words: list[str]) -> bool:
+    """Return whether `words` are a method and a URL or a path, as also the first line of a message has them.
+
+    A word after GET without a scheme may be a key of Redis, unless it begins as a path or with a host. Raises NoAnswer
+    for more words.
+    """
+    if len(words) < 2 or words[0].upper() not in METHODS:
+        return len(words) == 2 and "://" in words[1]
+    if len(words) == 2 or (len(words) == 3 and words[2].startswith("HTTP/")):
+        return "://" in words[1] or words[0].upper() in _METHODS or _NO_KEY.match(words[1]) is not None
+    if "://" in words[1]:
+        raise NoAnswer(
+            f"a request is a method and a URL, got {len(words)} words", "pass what follows them as `headers` and `body`"
+        )
+    return False
+
+
+def _build(draft: Draft, method: str, url: str) -> Request:
+    try:
+        return draft.build(method, url)
+    except NoAnswer as error:
+        if method != "GET" or "://" in url:
+            raise
+        raise NoAnswer(error.message, f"{error.cure}; a key of Redis goes as: redis GET key") from None
 
 
 def _read_text(text: str) -> _Subject:
