@@ -14,7 +14,7 @@ from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.decide import Reason
 from forbear.core.events import BudgetDegraded, BudgetRestored, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.limits import Limits
-from forbear.core.record import Record, field_names
+from forbear.core.record import Record, field_names, reports_made
 from forbear.core.report import Report
 from forbear.core.verdict import TRANSIENT, Verdict
 
@@ -188,3 +188,8 @@ def test_an_unknown_keyword_is_refused_with_the_one_to_write() -> None:
     """Records that users make name the keyword, and the one that forbear has."""
     with pytest.raises(TypeError, match="`Limits` takes no `max_tries`: write `attempts`"):
         Limits(max_tries=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def test_a_shared_value_is_that_of_its_process() -> None:
+    """A copy of a function in another process, as cloudpickle makes, must not count for itself."""
+    assert pickle.loads(pickle.dumps(reports_made)) is reports_made

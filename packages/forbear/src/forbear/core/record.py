@@ -12,9 +12,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, ClassVar, NoReturn, Self
 
+
+class Shared:
+    """A value of this process. It is pickled by its module and name, since cloudpickle copies what a function uses."""
+
+    __slots__ = ("_name", "value")
+
+    def __init__(self, value: "Any", module: str, name: str) -> None:
+        self.value = value
+        self._name = module, name
+
+    def __reduce__(self) -> "tuple[Any, ...]":
+        return _find, self._name
+
+
+def _find(module: str, name: str) -> "Any":
+    return getattr(__import__(module, fromlist=[name]), name)
+
+
 numbers = count(1)  # without a lock, which a forked child might find taken
-reports_made = [0]
-"""A list of one item, the number of this process's newest report, or entry of the ledger (0 before the first).
+reports_made = Shared(0, __name__, "reports_made")
+"""The number of this process's newest report, or entry of the ledger (0 before the first).
 
 While it does not change, no inner run has made a report, and no adapter an entry.
 """

@@ -8,6 +8,8 @@ context. What happens in threads that inherit no context, as those of an executo
 import _thread  # threading, which has the same function, takes a tenth of the time of `import forbear`
 from contextvars import ContextVar
 
+from forbear.core.record import Shared
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +23,8 @@ _MOST = 100
 """The number of harms that one place remembers: the last ones."""
 _MOST_THREADS = 10_000
 
-is_watched = [False]
-"""A list of one item: true if anything in this process can do harm by a repeat.
+is_watched = Shared(False, __name__, "is_watched")
+"""True if anything in this process can do harm by a repeat.
 
 That is an adapter, or a policy with `repeatable=False`. Until it is true, async runs open no log, which costs more than
 half of a call that succeeds.
@@ -38,7 +40,7 @@ Before, nobody could ask for the entries of the ledger (`run/ledger.py`), and ad
 
 def watch() -> None:
     """Let async runs open logs from now on."""
-    is_watched[0] = True
+    is_watched.value = True
 
 
 class Harm:

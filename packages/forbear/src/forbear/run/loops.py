@@ -13,7 +13,7 @@ from forbear.core.record import reports_made
 from forbear.run import judges
 from forbear.run.functions import awaitable_error, copy_metadata, refuse_coroutine
 from forbear.run.harm import HarmLog, is_used, is_watched, watch
-from forbear.run.runtime import current, current_runtime
+from forbear.run.runtime import current
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _load_for_fork() -> None:
             _load()
             judges.load_judge[0]()
             judges.listeners[0]()
-            _ = current_runtime().random
+            _ = current.get().random
         except Exception:  # the next failure says why
             return
 
@@ -85,7 +85,7 @@ def call(
     function returns a coroutine. `operation` is the name for reports.
     """
     is_used[0] = True
-    runtime = current_runtime()
+    runtime = current.get()
     run = Run(plan, operation, runtime, runtime.monotonic())
     if plan.key is not None:
         _declare(run, plan.key(*args, **kwargs))
@@ -110,11 +110,11 @@ async def acall(
     refused. Raises TypeError if the function returns no awaitable. `operation` is the name for reports.
     """
     is_used[0] = True
-    runtime = current_runtime()
+    runtime = current.get()
     run = Run(plan, operation, runtime, runtime.monotonic(), awaits=True)
     if plan.key is not None:
         _declare(run, plan.key(*args, **kwargs))
-    log = HarmLog(run.started, run) if is_watched[0] else None
+    log = HarmLog(run.started, run) if is_watched.value else None
     last: Exception | None = None  # for an attempt whose tasks may still send something
     try:
         if run.spending is not None:
@@ -173,11 +173,11 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
 
     def retried(*args: "Any", **kwargs: "Any") -> "Any":
         nonlocal harmless
-        started, reports = current.clock(), reports_made[0]
+        started, reports = current.clock(), reports_made.value
         try:
             value: object = function(*args, **kwargs)
         except Exception as error:
-            run = Run(plan, operation, current_runtime(), started, reports)
+            run = Run(plan, operation, current.get(), started, reports)
             call = function, args, kwargs
             grant = run.failed(error, call)
             if grant is None or (grant.is_open and not grant.ask()):
@@ -214,9 +214,9 @@ def awrap(
         return copy_metadata(call_in_run, function)
 
     async def retried(*args: "Any", **kwargs: "Any") -> "Any":
-        started, reports = current.clock(), reports_made[0]
+        started, reports = current.clock(), reports_made.value
         run = None  # nearly every call ends without one
-        log = HarmLog(started) if is_watched[0] else None
+        log = HarmLog(started) if is_watched.value else None
         last: Exception | None = None  # for an attempt whose tasks may still send something
         try:
             while True:
@@ -225,7 +225,7 @@ def awrap(
                 except Exception as error:
                     last = None if log is None else error
                     if run is None:
-                        run = Run(plan, operation, current_runtime(), started, reports, awaits=True)
+                        run = Run(plan, operation, current.get(), started, reports, awaits=True)
                         if log is not None:
                             log.run = run
                     grant = run.failed(error, (function, args, kwargs))

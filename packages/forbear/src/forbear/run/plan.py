@@ -8,6 +8,7 @@ from forbear.core.backoff import Exponential
 from forbear.core.limits import Limits
 from forbear.core.record import Record, UserRecord
 from forbear.run.functions import check_takes
+from forbear.run.harm import is_used, watch
 from forbear.run.judges import (
     RAISE,
     check_choice,
@@ -246,6 +247,9 @@ class RetryPlan(Record):
         made._store(**changes)
         return made
 
+    def __reduce__(self) -> "tuple[Any, ...]":
+        return _rebuild, (type(self), self._arguments())
+
     @classmethod
     def _fields(cls) -> tuple[str, ...]:
         return super()._fields()[:-1]  # without `repeats_calls`, which follows from the others
@@ -291,6 +295,14 @@ class RetryPlan(Record):
             return None if answer is False else verdict_of("on_result", answer)
         except Exception:
             return None
+
+
+def _rebuild(cls: type[RetryPlan], fields: "dict[str, Any]") -> RetryPlan:
+    """Make a policy in another process, where functions may be copied that it has decorated, as cloudpickle does."""
+    is_used[0] = True
+    if fields["repeatable"] is False:
+        watch()
+    return cls(**fields)
 
 
 _CHECKS = {"on": _check_on, "limits": _check_limits, "backoff": _check_backoff} | {

@@ -235,6 +235,9 @@ class _Current:
         """Restore the runtime that `set` replaced; `token` is what `set` returned."""
         self._variable.reset(token)
 
+    def __reduce__(self) -> str:
+        return "current"  # a copy of a decorated function in another process uses that of its process
+
     def _look_up(self) -> float:
         return self._variable.get().monotonic()
 
