@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import backoff
+import celery
+import click
 import pytest
 import stamina
 import tenacity
@@ -21,6 +23,7 @@ from forbear.clients.urllib3 import Retry
 from forbear.services import cloud_storage, redis
 
 retry: Any = forbear.retry
+task = celery.Celery("shop", set_as_current=False).task
 policy: Any = forbear.retry(OSError)
 made: Any = {
     each.__name__: each
@@ -30,6 +33,10 @@ shapes: Any = forbear
 
 
 async def _work() -> None:
+    """Do nothing."""
+
+
+def _plain() -> None:
     """Do nothing."""
 
 
@@ -98,6 +105,15 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: policy(_items), "repeating it would yield items twice"),
     (lambda: policy(dict), "decorate its methods"),
     (lambda: policy.call(_work), "call it with `policy.acall`"),
+    (
+        lambda: policy(task(_plain)),
+        "celery.local.PromiseProxy, which another decorator made of tests.test_wrong_uses._pl",
+    ),
+    (lambda: policy(task(bind=True)(_plain)), "put @forbear.retry(...) below that decorator, next to the function"),
+    (lambda: policy(click.command()(_plain)), "click.core.Command, which another decorator made of"),
+    (lambda: policy(pytest.fixture(_plain)), "_pytest.fixtures.FixtureFunctionDefinition, which another decorator"),
+    (lambda: policy(property(str)), "@forbear.retry(...) belongs below @property"),
+    (policy.__enter__, "write `for attempt in forbear.retry(...):` and in it `with attempt:`"),
     (lambda: retry(OSError, attempt_timeout=3)(len), "`attempt_timeout` cannot be enforced"),
     (lambda: asyncio.run(_loop()), "would block the event loop while it waits: write `async for attempt in policy`"),
     (lambda: forbear.with_policy(len, timeout=3), "is not decorated by a policy"),

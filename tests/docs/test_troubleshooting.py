@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import httpx
 import pytest
@@ -37,6 +38,8 @@ MISTAKES: list[Callable[[], object]] = [
     lambda: forbear.retry(OSError, on_event=coroutine),
     lambda: forbear.retry(OSError, budget=forbear.budgets.Budget.per_host())(len),
     lambda: POLICY(generator),
+    lambda: POLICY(pytest.fixture(coroutine)),
+    lambda: ExitStack().enter_context(POLICY),  # type: ignore[arg-type]
     lambda: POLICY.call(coroutine),
     lambda: RetryTransport(forbear.retry(OSError, repeatable=True)),
     lambda: RetryTransport(forbear.retry(OSError, on_give_up=None)),

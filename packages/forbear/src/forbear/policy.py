@@ -7,7 +7,7 @@ from forbear.core.check import refuse_unknown
 from forbear.core.lazy import late
 from forbear.core.limits import DEFAULT, DEFAULT_MAX_RETRY_AFTER, Limits
 from forbear.run.derive import KEYWORDS, Derivable, check_joined
-from forbear.run.functions import MARK, check_key, check_retryable, is_async, name_of, refuse_plain_loop
+from forbear.run.functions import MARK, check_key, check_retryable, is_async, name_of, refuse_made, refuse_plain_loop
 from forbear.run.judges import RAISE, types_of
 from forbear.run.loops import acall, awrap, call, wrap
 from forbear.run.plan import DEFAULT_BACKOFF, OPTIONS
@@ -59,6 +59,7 @@ class Policy(Derivable):
         if isinstance(function, type):
             raise TypeError(f"{function.__name__} is a class, and would become a function; decorate its methods")
         check_retryable(function)
+        refuse_made(function)
         name = name_of(function)
         if self.key is not None:
             check_key(self.key, function)

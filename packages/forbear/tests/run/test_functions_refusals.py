@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from functools import cached_property, partial
+from functools import cache, cached_property, lru_cache, partial, partialmethod, update_wrapper
 from typing import Any
 
 import pytest
@@ -93,12 +93,116 @@ def test_what_stands_for_a_function_is_refused_with_the_cure() -> None:
     call = coroutine(1)
     for thing, cure in (
         (property(len), "@forbear.retry(...) belongs below @property"),
-        (cached_property(len), "@forbear.retry(...) belongs below @property"),
+        (cached_property(len), "@forbear.retry(...) belongs below @cached_property"),
+        (partialmethod(len), "@forbear.retry(...) belongs below @partialmethod"),
         (call, "pass the function and its arguments: policy.acall(function, 1)"),
     ):
         with pytest.raises(TypeError, match=re.escape(cure)):
             check_retryable(thing)
     call.close()
+
+
+class Task:
+    """The result of a decorator of a queue: it knows its function by `__wrapped__`."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        update_wrapper(self, function)
+
+    def __call__(self) -> object:
+        """Answer."""
+        return "done"
+
+    def delay(self) -> None:
+        """Run it elsewhere."""
+
+
+class Actor:
+    """Another one, which knows its function by an attribute."""
+
+    __call__, send = Task.__call__, Task.delay
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self.fn = function
+
+
+class Lazy:
+    """A proxy of a task, as Celery has."""
+
+    def __init__(self, task: Task) -> None:
+        self.__wrapped__ = task.__wrapped__  # type: ignore[attr-defined]
+
+    __class__ = Task  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    __call__ = Task.__call__
+
+
+class Plain:
+    """The result of a decorator, without methods."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        update_wrapper(self, function)
+
+    def __call__(self) -> object:
+        """Answer."""
+        return "done"
+
+
+class Threaded:
+    """An async one with a method that nobody calls, as asgiref's."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        update_wrapper(self, function)
+
+    async def __call__(self) -> object:
+        """Answer."""
+        return "done"
+
+    def handle(self) -> None:
+        """Do nothing."""
+
+
+def work() -> str:
+    """Work that other decorators surround."""
+    return "done"
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        Task(work),
+        Actor(work),
+        Lazy(Task(work)),
+        Task(Task(work).__call__),
+        pytest.fixture(work),
+        staticmethod(Task(work)),
+    ],
+    ids=["task", "actor", "proxy", "bound", "fixture", "static"],
+)
+def test_what_another_decorator_made_is_refused(thing: Any) -> None:
+    """It has methods that call the function without a retry, and they would get lost."""
+    with pytest.raises(TypeError) as caught:
+        policy(thing)
+    assert re.search(
+        r"got an object of the type \S+, which another decorator made of \S+(work|__call__): ", str(caught.value)
+    )
+    assert str(caught.value).endswith("put @forbear.retry(...) below that decorator, next to the function")
+
+
+def test_what_loses_nothing_is_decorated() -> None:
+    """Objects without methods, async ones, and calls through the policy, which leave the object alone."""
+    assert policy(Plain(work))() == "done"
+    assert asyncio.run(policy(Threaded(work))()) == "done"
+    assert policy.call(Task(work)) == "done"
+
+
+def test_a_cache_keeps_its_methods() -> None:
+    """Above or below the cache, the policy retries, and a success is kept."""
+    for made in (policy(lru_cache(flaky.answer)), cache(policy(flaky.answer))):
+        flaky.calls = 0
+        untyped: Any = made
+        assert (made(3), made(3), flaky.calls) == ((3,), (3,), 2)
+        assert untyped.cache_info().hits == 1
+        untyped.cache_clear()
+        assert untyped.cache_info().currsize == 0
 
 
 class Compiled(Coroutine[object, object, object]):

@@ -3,6 +3,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import anyio
@@ -37,6 +38,23 @@ def test_attempts_are_numbered(time: VirtualTime) -> None:
                 raise Busy
     assert numbers == [1, 2, 3]
     assert time.slept == [1, 1]
+
+
+def test_a_policy_is_no_block() -> None:
+    """`with policy` and `async with policy` say which loop runs a block again."""
+    policy: Any = BUSY
+
+    async def awith() -> None:
+        async with policy:
+            pass
+
+    def within() -> None:
+        with policy:
+            pass
+
+    for use in (within, lambda: asyncio.run(awith()), lambda: ExitStack().enter_context(policy)):
+        with pytest.raises(TypeError, match=r"no block by itself.*for attempt in forbear.retry.*with attempt:.*async"):
+            use()
 
 
 def test_the_value_of_the_with() -> None:

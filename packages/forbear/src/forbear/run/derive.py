@@ -75,6 +75,17 @@ class Derivable(RetryPlan):
                 shown.append(f"{name}={value!r}")
         return " | ".join((f"retry({', '.join(shown)})", *map(repr, self.others)))
 
+    if not TYPE_CHECKING:  # type checkers refuse `with policy` by themselves
+
+        def __enter__(self):
+            """Raise TypeError always: a block runs again only in a loop."""
+            raise TypeError(
+                "a policy is no block by itself, and a `with` cannot run its block twice; "
+                "write `for attempt in forbear.retry(...):` and in it `with attempt:` (async: `async for`)"
+            )
+
+        __exit__ = __aenter__ = __aexit__ = __enter__
+
     def with_changes(self, **changes: "Unpack[Changes]") -> "Self":
         """Return a copy with `changes`, which are keywords of `forbear.retry`, such as `attempts=3, timeout=5`.
 

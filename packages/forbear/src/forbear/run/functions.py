@@ -64,12 +64,20 @@ def name_of(function: object) -> str:
 def copy_metadata(wrapper: "Callable[..., Any]", function: "Callable[..., Any]") -> "Callable[..., Any]":
     """Copy the name, docstring and signature of `function` to `wrapper`, by `functools.update_wrapper`.
 
-    Returns the wrapper, also if that raises TypeError for a proxy whose `__name__` is no string.
+    The methods of a cache, such as `cache_clear`, are copied, too. Returns the wrapper, also if that raises TypeError
+    for a proxy whose `__name__` is no string.
     """
+    for name in _cache_methods(function):
+        setattr(wrapper, name, getattr(function, name))
     try:
         return update_wrapper(wrapper, function)
     except TypeError:  # a proxy whose `__name__` is no string
         return wrapper
+
+
+def _cache_methods(function: object) -> list[str]:
+    """Return the names that `functools.lru_cache` and its likes give to their methods; a function has none."""
+    return [] if type(function) is FunctionType else [name for name in dir(type(function)) if name.startswith("cache_")]
 
 
 MARK = "__forbear__"
@@ -93,7 +101,7 @@ def check_retryable(function: object) -> None:
         if hasattr(type(function), "cr_code"):  # a coroutine: the call was written in the place of the function
             cure = "; pass the function and its arguments: policy.acall(function, 1)"
         elif hasattr(type(function), "__get__"):
-            cure = "; decorate the function itself: @forbear.retry(...) belongs below @property"
+            cure = f"; decorate the function itself: @forbear.retry(...) belongs below @{type(function).__name__}"
         raise TypeError(f"only a callable can be retried, got {function!r}{cure}")
     inner = _innermost(function)
     if getattr(getattr(inner, "__code__", None), "co_qualname", None) in _CONTEXT_MANAGERS:
@@ -105,6 +113,27 @@ def check_retryable(function: object) -> None:
         raise TypeError(
             f"{name_of(function)} is a generator function: repeating it would yield items twice; "
             "retry the call that fetches one item or page inside it, or a function that returns a list"
+        )
+
+
+def refuse_made(function: object) -> None:
+    """Raise TypeError for the object that another decorator made of a function: its methods would get lost.
+
+    A queue's task, a command and a fixture are such objects, and their owners would call them without a retry. Caches
+    keep their methods (`copy_metadata`). An async object passes: asgiref's has methods that nobody calls.
+    """
+    if isinstance(function, FunctionType | MethodType | partial) or is_async(function):
+        return
+    own: dict[str, object] = getattr(function, "__dict__", {})
+    made_of = [getattr(function, "__wrapped__", None), *(own.get(name) for name in ("fn", "func", "callback"))]
+    inner = next((each for each in made_of if isinstance(each, FunctionType | MethodType)), None)
+    kind: type = function.__class__  # that of a proxy is another one: the task's
+    methods = (name for name in dir(kind) if name[0] != "_" and isinstance(getattr(kind, name, None), FunctionType))
+    if inner is not None and (any(methods) or kind.__module__.startswith("_pytest.")):
+        raise TypeError(
+            f"only a function can be decorated, got an object of the type {name_of(type(function))}, which another "
+            f"decorator made of {name_of(inner)}: its methods would get lost, and its library would call it without a "
+            "retry; put @forbear.retry(...) below that decorator, next to the function"
         )
 
 
