@@ -127,3 +127,17 @@ def test_time_is_not_compared() -> None:
 def test_times_have_milliseconds(seconds: float | None, text: str | None) -> None:
     """A time in milliseconds, None if no calendar has it."""
     assert utc(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("1 error\n  field\r\n\trequired\n", "1 error field required"),
+        ("a\\nb", "a\\nb"),  # no line end
+        ("C:\\new\n\x07", "C:\\new \\x07"),
+        ("Cookie: a=b\nHost: h\npassword=x\ny", "Cookie: [redacted] Host: h password=[redacted]"),
+    ],
+)
+def test_a_text_of_several_lines_becomes_one(text: str, shown: str) -> None:
+    """It is read in a log, and a secret still ends where its line does, or later."""
+    assert Attempt(1, "OSError", text, 0).text == shown

@@ -104,7 +104,7 @@ def test_an_error_of_several_lines_is_told_in_one(caplog: pytest.LogCaptureFixtu
     """As those of gRPC are; and no server writes a line of the log by itself."""
     run(Busy("lost\nWARNING:root:all is lost"), "value")
     assert lines(caplog) == [
-        ("WARNING", "fetch: attempt 1 failed (Busy: lost\\nWARNING:root:all is lost), attempt 2 in 1 s")
+        ("WARNING", "fetch: attempt 1 failed (Busy: lost WARNING:root:all is lost), attempt 2 in 1 s")
     ]
 
 

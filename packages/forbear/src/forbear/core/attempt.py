@@ -16,6 +16,9 @@ RequestIds = tuple[tuple[str, str], ...]
 Details = tuple[()] | tuple[float, int | str | None, RequestIds]
 """The time, status and request ids of a failed attempt, as `Attempt` has them; () if they are not known."""
 
+_ENDS = {end: f"{end}\u2424" for end in "\n\r\t"}
+"""Marks the line ends of a text, so that they are known after `redact` has spelt them out."""
+
 _LONGEST_TEXT = 500
 _LONGEST_ID = 256
 
@@ -28,7 +31,7 @@ class Attempt(Record):
     comparisons leave it out. `status` is the HTTP status or the name of the gRPC code that the server sent, None
     without one. `request_ids` are the ids that the server gave the attempt, as pairs of a header's name and its value.
 
-    The constructor removes secrets from text and ids, and cuts the text after 500 characters and each id after 256,
+    The constructor removes secrets from text and ids, writes several lines as one, and cuts the text after 500 characters and each id after 256,
     because reports and events show them. Example: see `Report`.
     """
 
@@ -57,7 +60,7 @@ class Attempt(Record):
         store = object.__setattr__
         store(self, "number", number)
         store(self, "error", error)
-        store(self, "text", redact(text)[:_LONGEST_TEXT])
+        store(self, "text", _in_one_line(text)[:_LONGEST_TEXT])
         store(self, "elapsed", elapsed)
         store(self, "delay", delay)
         store(self, "time", time)
@@ -67,6 +70,16 @@ class Attempt(Record):
 
     def _values(self) -> "Iterator[object]":
         return (getattr(self, name) for name in self._fields() if name != "time")
+
+
+def _in_one_line(text: str) -> str:
+    """Return a text without secrets, and with a space for each line end: `redact` knows by them where a secret ends."""
+    if text.isprintable():
+        return redact(text)
+    shown = redact(text.translate(str.maketrans(_ENDS)))
+    for spelt_out in ("\\n\u2424", "\\r\u2424", "\\t\u2424"):
+        shown = shown.replace(spelt_out, " ")
+    return " ".join(shown.split())
 
 
 def lines_of(attempts: "Iterable[Attempt]") -> list[str]:
