@@ -21,6 +21,7 @@ from forbear_testkit.run.cases import Broken, Busy
 
 NO_BACKOFF = "`backoff` must have a delay(n, u, previous) method, such as forbear.Exponential(), got {}"
 WRONG = "`on` must be exception types or a callable that judges an error, got {}"
+STATUSES = "; statuses are read from errors: write on=forbear.transient, and call response.raise_for_status()"
 BUDGET = Budget()
 
 
@@ -140,6 +141,8 @@ def test_a_verdict_in_a_condition() -> None:
         ((function,), None, "before it can decorate: write @forbear.retry(OSError); a function that judges errors is"),
         ((int,), None, "before it can decorate: write @forbear.retry(OSError); a function that judges errors is"),
         (((OSError, KeyError),), None, "positional arguments of `retry` must be exception types, as in retry(OSError)"),
+        ((3,), None, "must be exception types, as in retry(OSError), got 3; write attempts=3"),
+        ((OSError | KeyError,), None, "got OSError | KeyError; write them one by one: retry(OSError, ValueError)"),
         ((OSError, 5), None, "positional arguments of `retry` must be exception types, as in retry(OSError), got 5"),
         ((OSError, judge), None, "must be exception types, as in retry(OSError), got <function"),
         ((OSError, KeyboardInterrupt), None, "`on` must list subclasses of Exception, got KeyboardInterrupt"),
@@ -197,7 +200,13 @@ ON_TYPES = "`on` must list subclasses of Exception, got {}, which ends programs 
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
-        ({"on": 503}, TypeError, "`on` must be exception types or a callable that judges an error, got 503"),
+        ({"on": 503}, TypeError, WRONG.format(503) + STATUSES),
+        ({"on": {503}}, TypeError, WRONG.format({503}) + STATUSES),
+        (
+            {"on": OSError | KeyError},
+            TypeError,
+            WRONG.format("OSError | KeyError") + "; write a tuple: on=(OSError, ValueError)",
+        ),
         (
             {"on": [OSError]},
             TypeError,
@@ -246,9 +255,23 @@ ON_TYPES = "`on` must list subclasses of Exception, got {}, which ends programs 
         (
             {"backoff": None},
             TypeError,
-            NO_BACKOFF.format(None),
+            NO_BACKOFF.format("None; write forbear.Constant(0)"),
         ),
-        ({"on_result": 5}, TypeError, "`on_result` must be callable or None, got 5"),
+        (
+            {"backoff": timedelta(seconds=2)},
+            TypeError,
+            NO_BACKOFF.format("datetime.timedelta(seconds=2); write forbear.Constant(2.0)"),
+        ),
+        (
+            {"backoff": unfit},
+            TypeError,
+            NO_BACKOFF.format(f"{unfit!r}; a function of the error is passed as delay="),
+        ),
+        (
+            {"on_result": 5},
+            TypeError,
+            "`on_result` must be callable or None, got 5; pass a function of the value that returns True for a retry",
+        ),
         ({"on_event": "log"}, TypeError, "`on_event` must be callable or None, got 'log'"),
         *(
             ({"safe": wrong}, error, f"{SAFE}, got {wrong!r}")
@@ -281,6 +304,9 @@ def test_limits_must_be_limits() -> None:
     with pytest.raises(TypeError) as caught:
         Policy(OSError, wrong)
     assert str(caught.value) == "`limits` must be a forbear.Limits or None (the defaults), got 5"
+    wrong_policy: Any = Policy
+    with pytest.raises(TypeError, match=r"`Policy` takes no `attempts`: make it by forbear\.retry, or pass limits="):
+        wrong_policy(OSError, attempts=3)
 
 
 DERIVED: list[tuple[str, Callable[[Policy], Policy], Any]] = [

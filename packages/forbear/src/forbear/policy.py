@@ -6,7 +6,7 @@ from types import MethodType
 from forbear.core.check import refuse_unknown
 from forbear.core.lazy import late
 from forbear.core.limits import DEFAULT, DEFAULT_MAX_RETRY_AFTER, Limits
-from forbear.run.derive import KEYWORDS, Derivable, check_joined
+from forbear.run.derive import SHOWN, Derivable, check_joined
 from forbear.run.functions import MARK, check_key, check_retryable, is_async, name_of, refuse_made, refuse_plain_loop
 from forbear.run.judges import RAISE, types_of
 from forbear.run.loops import acall, awrap, call, wrap
@@ -56,10 +56,8 @@ class Policy(Derivable):
         if isinstance(function, staticmethod | classmethod):
             method: Any = function  # pyright: ignore[reportUnknownVariableType]
             return type(method)(self(method.__func__))  # type: ignore[no-any-return]
-        if isinstance(function, type):
-            raise TypeError(f"{function.__name__} is a class, and would become a function; decorate its methods")
-        check_retryable(function)
         refuse_made(function)
+        check_retryable(function)
         name = name_of(function)
         if self.key is not None:
             check_key(self.key, function)
@@ -210,7 +208,7 @@ def _retry(
     'A'
     """
     if options:
-        refuse_unknown("retry", [name for name in options if name not in OPTIONS], KEYWORDS)
+        refuse_unknown("retry", [name for name in options if name not in OPTIONS], SHOWN)
     limits = Limits(attempts, timeout, clamp, max_retry_after, unlimited)
     return Policy(types_of(types, on), limits, backoff, **options)
 

@@ -1,5 +1,7 @@
 """Unknown keywords are refused, with the one that forbear has instead."""
 
+import re
+
 import pytest
 
 from forbear.core.check import refuse_unknown, suggest
@@ -15,6 +17,8 @@ KNOWN = ("attempts", "timeout", "backoff")
         (["reraise"], "`retry` takes no `reraise`: leave it out, because the last error is always raised"),
         (["atempts", "wait"], "`retry` takes no `atempts`: did you mean `attempts`?"),
         (["maximum"], "`retry` takes no `maximum`: write backoff=forbear.Exponential(maximum=...)"),
+        (["max_delay"], "write backoff=forbear.Exponential(maximum=...), or `timeout` for the whole run"),
+        (["times"], "`retry` takes no `times`: write `attempts`"),
         (["base"], "`retry` takes no `base`: write backoff=forbear.Exponential(multiplier=...)"),
         (["jitter"], "`retry` takes no `jitter`: write backoff=forbear.Exponential(jitter=...)"),
         (["exceptions"], "`retry` takes no `exceptions`: it takes attempts, timeout, backoff"),
@@ -24,7 +28,14 @@ def test_an_unknown_keyword_names_the_cure(unknown: list[str], text: str) -> Non
     """The text names the first unknown keyword, and what to write."""
     with pytest.raises(TypeError) as caught:
         refuse_unknown("retry", unknown, KNOWN)
-    assert str(caught.value) == text
+    assert str(caught.value).endswith(text)
+
+
+def test_statuses_and_loggers_need_no_option() -> None:
+    """Where errors are listed, statuses are read from them; the log is there by itself."""
+    for name, cure in (("status_codes", "response.raise_for_status()"), ("logger", 'the logger "forbear" gets')):
+        with pytest.raises(TypeError, match=re.escape(cure)):
+            refuse_unknown("retry", [name], ("on", "on_event"))
 
 
 def test_the_words_of_a_backoff_need_one() -> None:

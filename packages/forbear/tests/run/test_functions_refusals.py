@@ -85,7 +85,9 @@ def test_what_is_not_callable_is_refused(thing: Any) -> None:
     for refuse in (policy, policy.call, acall):
         with pytest.raises(TypeError) as caught:
             refuse(thing)
-        assert str(caught.value) == f"only a callable can be retried, got {thing!r}"
+        assert str(caught.value) == (
+            f"only a callable can be retried, got {thing!r}; pass the function itself, not what it returns"
+        )
 
 
 def test_what_stands_for_a_function_is_refused_with_the_cure() -> None:

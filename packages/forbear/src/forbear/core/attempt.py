@@ -31,8 +31,8 @@ class Attempt(Record):
     comparisons leave it out. `status` is the HTTP status or the name of the gRPC code that the server sent, None
     without one. `request_ids` are the ids that the server gave the attempt, as pairs of a header's name and its value.
 
-    The constructor removes secrets from text and ids, writes several lines as one, and cuts the text after 500 characters and each id after 256,
-    because reports and events show them. Example: see `Report`.
+    The constructor removes secrets from text and ids, writes several lines as one, and cuts the text after 500
+    characters and each id after 256, because reports and events show them. Example: see `Report`.
     """
 
     __slots__ = ("number", "error", "text", "elapsed", "delay", "time", "status", "request_ids")

@@ -167,23 +167,28 @@ def lasting_text(value: object) -> str | None:
 _OURS = {
     theirs: ours
     for ours, names in {
-        "attempts": "max_attempts max_retries max_tries retries stop_max_attempt_number total tries",
-        "backoff": "backoff_factor interval wait",
-        "initial": "min wait_initial",
+        "attempts": "max_attempts max_retries max_tries num_retries retries stop_max_attempt_number times total tries",
+        "backoff": "backoff_factor interval retry_delay sleep wait wait_time",
+        "initial": "initial_delay min min_wait wait_initial wait_min",
         "jitter": "wait_jitter",
-        "maximum": "max max_backoff max_value max_wait wait_max",
-        "multiplier": "base exp_base factor wait_exp_base",
-        "on": "exception exceptions giveup predicate retry retry_on_exception status_forcelist",
-        "on_event": "after before before_sleep on_backoff on_error on_retry",
-        "on_give_up": "on_giveup retry_error_callback",
+        "maximum": "max max_backoff max_delay max_value max_wait wait_max",
+        "multiplier": "base exp_base exponential_base factor wait_exp_base",
+        "on": "errors exception exceptions giveup predicate retry retry_on retry_on_exception status status_codes "
+        "status_forcelist statuses",
+        "on_event": "after before before_sleep callback log logger on_backoff on_error on_retry",
+        "on_give_up": "default on_giveup retry_error_callback",
         "on_result": "retry_on_result",
+        "repeatable": "idempotent",
         "seconds": "delay",
-        "timeout": "deadline max_delay max_time",
+        "timeout": "deadline max_time",
         "": "reraise",
     }.items()
     for theirs in names.split()
 }
 """The keywords of other retry libraries, and what they are called here; an empty text: forbear always does so."""
+
+STATUSES = "statuses are read from errors: write on=forbear.transient, and call response.raise_for_status()"
+"""The cure for those who list statuses."""
 
 _OF_EXPONENTIAL = ("initial", "multiplier", "maximum", "jitter")
 
@@ -213,8 +218,13 @@ def refuse_unknown(function: str, unknown: "Iterable[str]", known: "Sequence[str
         elif ours in known:
             counts = name == "total" or "retries" in name
             cure = f"write `{ours}`" + (", which counts the first call, too: add 1" if counts else "")
+            if ours == "on" and "status" in name:
+                cure = STATUSES
+            elif ours == "on_event" and "log" in name:
+                cure = 'leave it out, because the logger "forbear" gets a line for each retry'
         elif ours in _OF_EXPONENTIAL and "backoff" in known:
             cure = f"write backoff=forbear.Exponential({ours}=...)"
+            cure += ", or `timeout` for the whole run" if name == "max_delay" else ""
         else:
             near = find_similar(name, known)
             cure = f"it takes {', '.join(known)}" if near is None else f"did you mean `{near}`?"

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 KEYWORDS = ("on", "attempts", "timeout", "backoff", *OPTIONS, "clamp", "max_retry_after", "unlimited")
 """The keywords of `retry()`, and `service` and `others`, which are for the policies of services."""
 
+SHOWN = tuple(name for name in KEYWORDS if name not in ("service", "others"))
+"""The keywords of `retry()` that errors list."""
+
 _LIMITS = frozenset(Limits.__slots__) - {"chosen"}
 _OF_EACH = frozenset((*_LIMITS, "backoff", *(name for name, option in OPTIONS.items() if option.of_each)))
 """The keywords of `retry()` that each of several joined policies has for itself; `on` is one, too."""
@@ -92,7 +95,7 @@ class Derivable(RetryPlan):
         Raises ValueError for another `on` of policies joined by `|`.
         """
         fields: dict[str, Any] = dict(changes)
-        refuse_unknown("retry", [name for name in fields if name not in KEYWORDS], KEYWORDS)
+        refuse_unknown("retry", [name for name in fields if name not in KEYWORDS], SHOWN)
         if not self.others:
             return self._changed(fields)
         if "on" in fields:

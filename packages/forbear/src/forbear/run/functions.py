@@ -97,7 +97,7 @@ def is_async(function: object) -> bool:
 def check_retryable(function: object) -> None:
     """Raise TypeError for what cannot be retried: no callables, (async) generator functions, context managers."""
     if not callable(function):
-        cure = ""
+        cure = "; pass the function itself, not what it returns"
         if hasattr(type(function), "cr_code"):  # a coroutine: the call was written in the place of the function
             cure = "; pass the function and its arguments: policy.acall(function, 1)"
         elif hasattr(type(function), "__get__"):
@@ -117,11 +117,13 @@ def check_retryable(function: object) -> None:
 
 
 def refuse_made(function: object) -> None:
-    """Raise TypeError for the object that another decorator made of a function: its methods would get lost.
+    """Raise TypeError for a class, and for the object that another decorator made of a function: both would get lost.
 
     A queue's task, a command and a fixture are such objects, and their owners would call them without a retry. Caches
     keep their methods (`copy_metadata`). An async object passes: asgiref's has methods that nobody calls.
     """
+    if isinstance(function, type):
+        raise TypeError(f"{function.__name__} is a class, and would become a function; decorate its methods")
     if isinstance(function, FunctionType | MethodType | partial) or is_async(function):
         return
     own: dict[str, object] = getattr(function, "__dict__", {})

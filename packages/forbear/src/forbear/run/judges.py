@@ -4,6 +4,9 @@ The slots are here, too: lists of one function each by which the layers below th
 them; each function loads what it needs when it is first called.
 """
 
+from types import UnionType
+
+from forbear.core import check
 from forbear.core.record import Record
 from forbear.run.functions import check_takes, refuse_async
 
@@ -69,14 +72,21 @@ def types_of(types: "Any", on: "Any") -> "Any":
                 "`retry` needs the errors to retry before it can decorate: write @forbear.retry(OSError); "
                 f"a function that judges errors is passed as on=, got {kind!r}"
             )
-        cure = "; write them one by one: retry(OSError, ValueError)" if isinstance(kind, _SEVERAL) else ""
+        cure = _cure_of(kind, "write them one by one: retry(OSError, ValueError)")
+        cure = f"; write attempts={kind}" if type(kind) is int and 0 < kind < 100 else cure
         raise TypeError(
             f"positional arguments of `retry` must be exception types, as in retry(OSError), got {kind!r}{cure}"
         )
     return types[0] if len(types) == 1 else types
 
 
-_SEVERAL = (tuple, list, set, frozenset)
+def _cure_of(value: "Any", several: str) -> str:
+    """Return the end of an error about a `value` that is no type of errors; `several` is the cure for many in one."""
+    is_many = isinstance(value, tuple | list | set | frozenset)
+    numbers = [each for each in (value if is_many else [value]) if type(each) is int]  # pyright: ignore[reportUnknownVariableType]
+    if numbers and numbers[0] >= 100:
+        return f"; {check.STATUSES}"
+    return f"; {several}" if is_many or isinstance(value, UnionType) else ""
 
 
 def make_judge(on: "Any") -> "Any":
@@ -112,7 +122,7 @@ def _check_part(on: "Any") -> None:
         return
     refuse_foreign("on", on)
     if not callable(on):
-        cure = "; write a tuple: on=(OSError, ValueError)" if isinstance(on, _SEVERAL) else ""
+        cure = _cure_of(on, "write a tuple: on=(OSError, ValueError)")
         raise TypeError(f"`on` must be exception types or a callable that judges an error, got {on!r}{cure}")
     refuse_async("`on`", on, JUDGE)
     check_takes("`on`", on, "error")
@@ -158,7 +168,8 @@ def check_callable(parameter: str, function: "Any", cure: str = JUDGE, argument:
     if function is not None:
         refuse_foreign(parameter, function)
         if not callable(function):
-            raise TypeError(f"`{parameter}` must be callable or None, got {function!r}")
+            cure = f"; {_CURES[parameter]}" if parameter in _CURES else ""
+            raise TypeError(f"`{parameter}` must be callable or None, got {function!r}{cure}")
         refuse_async(f"`{parameter}`", function, cure)
         if argument:
             check_takes(f"`{parameter}`", function, argument)

@@ -2,6 +2,7 @@
 
 from itertools import repeat
 from operator import attrgetter, call
+from types import FunctionType
 
 from forbear.core import check
 from forbear.core.backoff import Exponential
@@ -143,7 +144,9 @@ def _check_limits(name: str, value: "Any") -> "Any":
 def _check_backoff(name: str, value: "Any") -> "Any":
     if isinstance(value, type) or not callable(getattr(value, "delay", None)):
         refuse_foreign(name, value)
-        cure = f"; write forbear.Constant({value!r})" if type(value) in (int, float) else ""
+        wait = 0 if value is None else check.in_seconds(value)
+        cure = f"; write forbear.Constant({wait!r})" if type(wait) in (int, float) else ""
+        cure = "; a function of the error is passed as delay=" if isinstance(value, FunctionType) else cure
         cure = f"; write forbear.Sequence({value!r})" if isinstance(value, list | tuple) else cure
         cure = f"; write {value.__name__}(...)" if isinstance(value, type) else cure
         raise TypeError(
@@ -231,7 +234,9 @@ class RetryPlan(Record):
         for name, value in given.items():
             check_it = _CHECKS.get(name)
             if check_it is None:
-                raise TypeError(f"a policy has no option `{name}`; it has {', '.join(OPTIONS)}")
+                raise TypeError(
+                    f"`Policy` takes no `{name}`: make it by forbear.retry, or pass limits=forbear.Limits(...)"
+                )
             store(self, name, check_it(name, value))
         if self.raise_unsatisfied and self.on_result is None:
             raise ValueError("`raise_unsatisfied` needs `on_result`, which refuses values")
