@@ -32,7 +32,7 @@ def test_an_unknown_keyword_names_the_cure(unknown: list[str], text: str) -> Non
 
 
 def test_statuses_and_loggers_need_no_option() -> None:
-    """Where errors are listed, statuses are read from them; the log is there by itself."""
+    """Statuses are read from errors, where those are listed; the log is there by itself."""
     for name, cure in (("status_codes", "response.raise_for_status()"), ("logger", 'the logger "forbear" gets')):
         with pytest.raises(TypeError, match=re.escape(cure)):
             refuse_unknown("retry", [name], ("on", "on_event"))
