@@ -79,6 +79,10 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: retry(OSError, on_result=forbear.transient), "`on_result` judges returned values, and this judges errors"),
     (lambda: retry(OSError, on_result=True), "`on_result` must be callable or None"),
     (lambda: retry(OSError, raise_unsatisfied=True), "`raise_unsatisfied` needs `on_result`"),
+    (lambda: retry(OSError, key="order"), "pass a function of the arguments, such as lambda order: order.key"),
+    (lambda: retry(on=[503]), "write on=forbear.transient, and call response.raise_for_status()"),
+    (lambda: retry(OSError, status_codes=[503]), "write on=forbear.transient, and call response.raise_for_status()"),
+    (lambda: retry(3), "got 3; write attempts=3"),
     # forbear.retry: limits and waits
     (lambda: retry(OSError, attempts="3"), "`attempts` must be a whole number or None"),
     (lambda: retry(OSError, attempts=0), "`attempts` must be 1 or more"),

@@ -73,6 +73,7 @@ CASES = {
     "quotes": Case("set key 'a NX'", {}, "redis", "SET", True),
     "words": Case(["SET", "key", "a NX"], {}, "redis", "SET", True),
     "a tuple": Case(("SET", b"key", 7, "NX"), {}, "redis", "SET", False),
+    "a method and a URL, words": Case(("POST", "https://h.test/x"), {}, "rfc9110", None, False),
     "an address as a key": Case(["GET", "https://h.test/"], {}, "redis", "GET", True),
     "subcommand": Case("CLIENT LIST", {}, "redis", "CLIENT LIST", True),
     "unknown subcommand": Case("CLIENT UNHEARD", {}, "redis", None, False),

@@ -143,6 +143,7 @@ def _session() -> object:
         (lambda: grpc.insecure_channel("localhost:1"), "grpc.intercept_channel(channel, forbear.clients.grpc"),
         (urllib3.PoolManager, "urllib3.PoolManager(retries=forbear.clients.urllib3.Retry())"),
         (object, "decorate the function that calls it: @forbear.retry(forbear.transient)"),
+        (lambda: httpx, "`client` must be a client, such as httpx.Client(), not the module httpx"),
         (lambda: httpx.Client, "`client` must be a client, not its class: write Client(...), got <class"),
     ],
 )

@@ -129,6 +129,8 @@ def _subject(
     parameters: Mapping[str, object] | None,
 ) -> _Subject:
     """Return what `request` stands for. Raises NoAnswer for other parameters that do not go with it."""
+    if isinstance(request, list | tuple) and len(request) == 2 and str(request[0]).upper() in _METHODS:
+        request = " ".join(map(str, request))  # no command of Redis
     words = request.split() if isinstance(request, str) else []
     is_request = _is_request(words)
     is_call = words[:1] in (["grpc"], ["google"]) or (bool(words) and grpc.is_method(words[0]))

@@ -4,6 +4,7 @@ The library is that of the client's class, or of the client inside it: SDKs keep
 """
 
 from importlib import import_module
+from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ def _refusal(client: object) -> TypeError:
             return TypeError(f"`client` of {library} takes no retries once it is made: write {line}")
     if isinstance(client, type):
         return TypeError(f"`client` must be a client, not its class: write {client.__name__}(...), got {client!r}")
+    if isinstance(client, ModuleType):
+        return TypeError(f"`client` must be a client, such as httpx.Client(), not the module {client.__name__}")
     return TypeError(
         "`client` must be one of httpx, httpx2, requests, boto3 or Google, or of an SDK which sends by httpx; "
         f"for any other, decorate the function that calls it: @forbear.retry(forbear.transient); got {client!r}"

@@ -140,6 +140,7 @@ _CURES = {
     "stop": "pass attempts= and timeout= instead",
     "backoff": "pass forbear.Exponential(initial, multiplier, maximum) or forbear.Constant(seconds)",
     "delay": "pass backoff=forbear.Exponential(initial, multiplier, maximum) or forbear.Constant(seconds)",
+    "key": "pass a function of the arguments, such as lambda order: order.key",
     "on_result": "pass a function of the value that returns True for a retry",
 }
 
