@@ -129,8 +129,10 @@ def _subject(
     parameters: Mapping[str, object] | None,
 ) -> _Subject:
     """Return what `request` stands for. Raises NoAnswer for other parameters that do not go with it."""
-    if isinstance(request, list | tuple) and len(request) == 2 and str(request[0]).upper() in _METHODS:
-        request = " ".join(map(str, request))  # no command of Redis
+    if isinstance(request, list | tuple):
+        pair = [str(word) for word in cast("Command", request)]
+        if len(pair) == 2 and pair[0].upper() in _METHODS:  # no command of Redis
+            request = " ".join(pair)
     words = request.split() if isinstance(request, str) else []
     is_request = _is_request(words)
     is_call = words[:1] in (["grpc"], ["google"]) or (bool(words) and grpc.is_method(words[0]))

@@ -16,7 +16,7 @@ RequestIds = tuple[tuple[str, str], ...]
 Details = tuple[()] | tuple[float, int | str | None, RequestIds]
 """The time, status and request ids of a failed attempt, as `Attempt` has them; () if they are not known."""
 
-_ENDS = {end: f"{end}\u2424" for end in "\n\r\t"}
+_ENDS = str.maketrans({end: f"{end}\u2424" for end in "\n\r\t"})
 """Marks the line ends of a text, so that they are known after `redact` has spelt them out."""
 
 _LONGEST_TEXT = 500
@@ -76,7 +76,7 @@ def _in_one_line(text: str) -> str:
     """Return a text without secrets, and with a space for each line end: `redact` knows by them where a secret ends."""
     if text.isprintable():
         return redact(text)
-    shown = redact(text.translate(str.maketrans(_ENDS)))
+    shown = redact(text.translate(_ENDS))
     for spelt_out in ("\\n\u2424", "\\r\u2424", "\\t\u2424"):
         shown = shown.replace(spelt_out, " ")
     return " ".join(shown.split())

@@ -72,19 +72,22 @@ def types_of(types: "Any", on: "Any") -> "Any":
                 "`retry` needs the errors to retry before it can decorate: write @forbear.retry(OSError); "
                 f"a function that judges errors is passed as on=, got {kind!r}"
             )
-        cure = _cure_of(kind, "write them one by one: retry(OSError, ValueError)")
-        cure = f"; write attempts={kind}" if type(kind) is int and 0 < kind < 100 else cure
+        wrong: object = kind
+        cure = _cure_of(wrong, "write them one by one: retry(OSError, ValueError)")
+        cure = f"; write attempts={wrong}" if type(wrong) is int and 0 < wrong < 100 else cure
         raise TypeError(
             f"positional arguments of `retry` must be exception types, as in retry(OSError), got {kind!r}{cure}"
         )
     return types[0] if len(types) == 1 else types
 
 
+_SEVERAL = (tuple, list, set, frozenset)
+
+
 def _cure_of(value: "Any", several: str) -> str:
     """Return the end of an error about a `value` that is no type of errors; `several` is the cure for many in one."""
-    is_many = isinstance(value, tuple | list | set | frozenset)
-    numbers = [each for each in (value if is_many else [value]) if type(each) is int]  # pyright: ignore[reportUnknownVariableType]
-    if numbers and numbers[0] >= 100:
+    is_many = type(value) in _SEVERAL
+    if any(type(each) is int and each >= 100 for each in (value if is_many else (value,))):
         return f"; {check.STATUSES}"
     return f"; {several}" if is_many or isinstance(value, UnionType) else ""
 
