@@ -65,6 +65,7 @@ def types_of(types: "Any", on: "Any") -> "Any":
     refuse_foreign("on", types[0])
     kind: Any
     for kind in types:
+        wrong: object = kind
         if isinstance(kind, Record) or (isinstance(kind, type) and issubclass(kind, BaseException)):
             continue
         if len(types) == 1 and callable(kind):  # pyright: ignore[reportUnknownArgumentType]
@@ -72,7 +73,6 @@ def types_of(types: "Any", on: "Any") -> "Any":
                 "`retry` needs the errors to retry before it can decorate: write @forbear.retry(OSError); "
                 f"a function that judges errors is passed as on=, got {kind!r}"
             )
-        wrong: object = kind
         cure = _cure_of(wrong, "write them one by one: retry(OSError, ValueError)")
         cure = f"; write attempts={wrong}" if type(wrong) is int and 0 < wrong < 100 else cure
         raise TypeError(
