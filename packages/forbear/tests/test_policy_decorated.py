@@ -166,3 +166,22 @@ def test_changes_are_checked() -> None:
         with_policy(fail, attempts=0)
     policy: Policy = POLICY.with_changes()
     assert policy == POLICY
+
+
+SYNC_TIMEOUT = (
+    "`attempt_timeout` cannot be enforced on {}, which is sync: a thread cannot be stopped; "
+    "give the client that it calls a timeout of its own, or make it async"
+)
+
+
+def test_attempt_timeouts_are_refused_for_sync_code() -> None:
+    """A thread cannot be stopped, and leaking one is worse."""
+    limited = POLICY.with_attempt_timeout(3)
+    uses: list[Callable[[Any], object]] = [limited, limited.call]
+    for use in uses:
+        with pytest.raises(TypeError) as caught:
+            use(plain)
+        assert str(caught.value) == SYNC_TIMEOUT.format(f"{__name__}.plain")
+    with pytest.raises(TypeError) as caught:
+        iter(limited)
+    assert str(caught.value) == SYNC_TIMEOUT.format("a block")

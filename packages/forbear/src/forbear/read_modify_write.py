@@ -174,7 +174,7 @@ class _UpdateCycle:
         self._conflict, self._mine = conflict, mine
         self._policy = policy
         self._step = "read"
-        self._reports = reports_made.value
+        self._reports = reports_made.now
         # `failed` reads the reports of inner runs, so the run itself must not stop at them.
         plan = policy.replace(retry_exhausted=True)
         self.run = Run(plan, policy.name or name_of(write), runtime, runtime.monotonic(), awaits=awaits)

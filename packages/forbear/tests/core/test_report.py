@@ -63,7 +63,7 @@ def test_attempts_and_reports_have_defaults() -> None:
     assert (plain.operation, plain.attempts, plain.elapsed) == ("fetch", TWO, 31.21)
     assert (plain.reason, plain.text) == (Reason.ATTEMPTS, TEXT)
     assert made() == made() != made(maybe_done=True)
-    assert made().number < made().number == reports_made.value
+    assert made().number < made().number == reports_made.now
 
 
 def test_long_texts_are_cut() -> None:
@@ -146,7 +146,7 @@ def test_pickled_with_its_error() -> None:
     found = report(copied)
     assert found is not None
     assert found == made()
-    assert found.number == reports_made.value - 1
+    assert found.number == reports_made.now - 1
     assert copied.__notes__ == [made().note]
 
 

@@ -102,10 +102,10 @@ ELSEWHERE = [gathered, waited_for, started, grouped, two_deep, under_another_pol
 @pytest.fixture(autouse=True)
 def watched() -> Iterator[None]:
     """As in a process that has loaded an adapter."""
-    before = harm.is_watched.value
+    before = harm.is_watched.now
     harm.watch()
     yield
-    harm.is_watched.value = before
+    harm.is_watched.now = before
 
 
 async def by_call(function: Callable[[], Awaitable[object]]) -> object:
@@ -187,7 +187,7 @@ def test_a_payment_in_an_event_loop_of_a_sync_function_is_made_once() -> None:
 
 def test_a_first_call_that_loads_the_adapter_itself() -> None:
     """It has begun before anything could do harm, so everything in its thread counts."""
-    harm.is_watched.value = False
+    harm.is_watched.now = False
     pay = Payment()
 
     @OUTER

@@ -60,7 +60,7 @@ class Attempt(Record):
         store = object.__setattr__
         store(self, "number", number)
         store(self, "error", error)
-        store(self, "text", _in_one_line(text)[:_LONGEST_TEXT])
+        store(self, "text", _join_lines(text)[:_LONGEST_TEXT])
         store(self, "elapsed", elapsed)
         store(self, "delay", delay)
         store(self, "time", time)
@@ -72,7 +72,7 @@ class Attempt(Record):
         return (getattr(self, name) for name in self._fields() if name != "time")
 
 
-def _in_one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     """Return a text without secrets, and with a space for each line end: `redact` knows by them where a secret ends."""
     if text.isprintable():
         return redact(text)

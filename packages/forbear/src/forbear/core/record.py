@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class Shared:
-    """A value of this process. It is pickled by its module and name, since cloudpickle copies what a function uses."""
+    """A value of this process, `now`, which is pickled by its name: cloudpickle copies what a function uses."""
 
-    __slots__ = ("_name", "value")
+    __slots__ = ("_name", "now")
 
-    def __init__(self, value: "Any", module: str, name: str) -> None:
-        self.value = value
+    def __init__(self, now: "Any", module: str, name: str) -> None:
+        self.now = now
         self._name = module, name
 
     def __reduce__(self) -> "tuple[Any, ...]":

@@ -89,7 +89,7 @@ class Report(Record):
         hint: str = "",
         billed: bool = False,
     ) -> None:
-        number = reports_made.value = next(numbers)
+        number = reports_made.now = next(numbers)
         self._set(
             operation=operation,
             attempts=attempts,

@@ -53,7 +53,7 @@ class Start:
         self.awaits = awaits
         self.runtime = runtime = current_runtime()
         self.time = runtime.monotonic()
-        self.reports: int = reports_made.value  # a report made later comes from an inner retry
+        self.reports: int = reports_made.now  # a report made later comes from an inner retry
 
 
 class CallState(Start):
@@ -65,7 +65,7 @@ class CallState(Start):
         self.awaits = awaits  # the next three as in `Start`, without the call
         self.runtime = runtime = current_runtime()
         self.time = runtime.monotonic()
-        self.reports = reports_made.value
+        self.reports = reports_made.now
         self.policy = policy
         self.entry: Entry | None = None
         self.key = key

@@ -40,7 +40,7 @@ Before, nobody could ask for the entries of the ledger (`run/ledger.py`), and ad
 
 def watch() -> None:
     """Let async runs open logs from now on."""
-    is_watched.value = True
+    is_watched.now = True
 
 
 class Harm:

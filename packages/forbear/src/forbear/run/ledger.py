@@ -138,7 +138,7 @@ def enter(entry: "AnyEntry") -> int:
 
     What a listener sends belongs to no attempt.
     """
-    entry.number = number = reports_made.value = next(numbers)
+    entry.number = number = reports_made.now = next(numbers)
     if _active.get():  # a listener
         return number
     thread = get_ident()
@@ -163,7 +163,7 @@ def enter(entry: "AnyEntry") -> int:
 
 def note_read(thing: object) -> None:
     """Note what is read now, the words of a command or a URL: a later write of the same may depend on it."""
-    number = reports_made.value = next(numbers)
+    number = reports_made.now = next(numbers)
     if _active.get():  # a listener
         return
     thread = get_ident()
@@ -223,7 +223,7 @@ def replace(entry: "AnyEntry", other: "AnyEntry") -> None:
 
 def reads_in(run: "RunState") -> "list[object]":
     """Return what adapters have read in the attempt of `run` under way."""
-    if reports_made.value == run.reports:
+    if reports_made.now == run.reports:
         return []
     log = _innermost.get() if run.awaits else None
     entries = _of_threads.get(get_ident()) if log is None else log.entries
@@ -264,7 +264,7 @@ def gives_up_late(run: "RunState", error: Exception, call: "Call", log: "HarmLog
 
     Then the run gives up after all, with the `error` of its last attempt.
     """
-    if log is None or reports_made.value == run.reports or run.plan.repeatable is not None:
+    if log is None or reports_made.now == run.reports or run.plan.repeatable is not None:
         return False
     why = why_not_again(run, *call, log=log)
     if why is not None:

@@ -114,7 +114,7 @@ async def acall(
     run = Run(plan, operation, runtime, runtime.monotonic(), awaits=True)
     if plan.key is not None:
         _declare(run, plan.key(*args, **kwargs))
-    log = HarmLog(run.started, run) if is_watched.value else None
+    log = HarmLog(run.started, run) if is_watched.now else None
     last: Exception | None = None  # for an attempt whose tasks may still send something
     try:
         if run.spending is not None:
@@ -173,7 +173,7 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
 
     def retried(*args: "Any", **kwargs: "Any") -> "Any":
         nonlocal harmless
-        started, reports = current.clock(), reports_made.value
+        started, reports = current.clock(), reports_made.now
         try:
             value: object = function(*args, **kwargs)
         except Exception as error:
@@ -214,9 +214,9 @@ def awrap(
         return copy_metadata(call_in_run, function)
 
     async def retried(*args: "Any", **kwargs: "Any") -> "Any":
-        started, reports = current.clock(), reports_made.value
+        started, reports = current.clock(), reports_made.now
         run = None  # nearly every call ends without one
-        log = HarmLog(started) if is_watched.value else None
+        log = HarmLog(started) if is_watched.now else None
         last: Exception | None = None  # for an attempt whose tasks may still send something
         try:
             while True:

@@ -93,7 +93,7 @@ def inherit(error: BaseException, run: "RunState") -> None:
     because the run may have begun in an `except` block. The report comes with its note, unless `report(error)` finds it
     anyway.
     """
-    if reports_made.value == run.reports and context_of(error) is None and cause_of(error) is None:
+    if reports_made.now == run.reports and context_of(error) is None and cause_of(error) is None:
         return
     shown = _harm_in(error, run)
     if shown is not None:
@@ -152,7 +152,7 @@ def inner_report(outcome: object, run: "RunState") -> "Report | None":
 
     The report must be of the current attempt of `run`.
     """
-    if reports_made.value == run.reports:
+    if reports_made.now == run.reports:
         return None
     return next((report for carrier, report in find_carried(outcome) if _is_within(carrier, report, run)), None)
 

@@ -234,9 +234,7 @@ class RetryPlan(Record):
         for name, value in given.items():
             check_it = _CHECKS.get(name)
             if check_it is None:
-                raise TypeError(
-                    f"`Policy` takes no `{name}`: make it by forbear.retry, or pass limits=forbear.Limits(...)"
-                )
+                raise TypeError(f"`Policy` takes no `{name}`: make it by forbear.retry(..., {name}=...)")
             store(self, name, check_it(name, value))
         if self.raise_unsatisfied and self.on_result is None:
             raise ValueError("`raise_unsatisfied` needs `on_result`, which refuses values")

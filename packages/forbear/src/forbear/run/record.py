@@ -99,7 +99,7 @@ class RunRecord(Grant):
             return False
         if self.report is not None:
             return self.report.reason not in (Reason.PERMANENT, Reason.CONFLICT)
-        inner = reports_made.value != self.reports and not self.plan.retry_exhausted and not (ever_off[0] and is_off())
+        inner = reports_made.now != self.reports and not self.plan.retry_exhausted and not (ever_off[0] and is_off())
         return inner and is_ended_within(outcome, self)
 
     def refuse_last(self, value: object) -> Unsatisfied | None:
@@ -137,8 +137,8 @@ class RunRecord(Grant):
             self.in_doubt = True
         self.attempt = number + 1
         self.previous = self.delay = delay
-        if reports_made.value != self.reports:
-            self.reports = reports_made.value if failure.checked is None else failure.checked
+        if reports_made.now != self.reports:
+            self.reports = reports_made.now if failure.checked is None else failure.checked
         if not self.awaits:
             if delay and not previous and is_in_event_loop():  # its first wait
                 warn_of_blocking(self.operation if self.subject is None else "a client")

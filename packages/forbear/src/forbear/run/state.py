@@ -78,7 +78,7 @@ class Run(RunRecord):
         self.operation = operation
         self.runtime = runtime
         self.started = started
-        self.reports = reports_made.value if reports is None else reports  # when the attempt under way began
+        self.reports = reports_made.now if reports is None else reports  # when the attempt under way began
         self.awaits = awaits
         self.subject = subject
         self.attempt = 1
@@ -104,7 +104,7 @@ class Run(RunRecord):
         if self.spending is not None and self.spending.refused:
             self.refuse(error)
             return None
-        if reports_made.value != self.reports or context_of(error) is not None or cause_of(error) is not None:
+        if reports_made.now != self.reports or context_of(error) is not None or cause_of(error) is not None:
             inherit(error, self)
         rule: RetryPlan = rule_of(plan, error) if plan.others else plan
         if isinstance(error, _OWN):
@@ -114,8 +114,8 @@ class Run(RunRecord):
         unsafe = None if rule.repeats_calls else UNSAFE_CALL
         checked = blocked = None
         if call is not None and rule.repeatable is None:
-            if reports_made.value != self.reports:
-                checked = reports_made.value
+            if reports_made.now != self.reports:
+                checked = reports_made.now
                 blocked = self._block_by_ledger(call)
             if blocked is not None:
                 unsafe = blocked.text
@@ -148,14 +148,14 @@ class Run(RunRecord):
             if verdict is None:
                 self.succeeded()
                 return None
-            if reports_made.value != self.reports and not plan.retry_exhausted and harm_within(self) is not None:
+            if reports_made.now != self.reports and not plan.retry_exhausted and harm_within(self) is not None:
                 self.end()
                 return None
             name, text = refusal_of(value)
             failure = DetailedFailure(verdict, None, name=name, text=text, response=value)
             failure.unsafe = None if plan.repeats_calls else Reason.UNSAFE.value
-            if call is not None and reports_made.value != self.reports and plan.repeatable is None:
-                failure.checked = reports_made.value
+            if call is not None and reports_made.now != self.reports and plan.repeatable is None:
+                failure.checked = reports_made.now
                 failure.blocked = self._block_by_ledger(call)
             return self.after(failure)
         except Exception as broken:  # there is no error of the user's that it could hide
@@ -207,7 +207,7 @@ class Run(RunRecord):
         5. The budget is asked. If its answer takes time, the grant asks.
         6. `schedule` counts the retry, or `give_up` makes the report. Both notify the listeners.
         """
-        if (ever_off[0] or reports_made.value != self.reports) and self._passes_through(failure):
+        if (ever_off[0] or reports_made.now != self.reports) and self._passes_through(failure):
             return None
         plan, spending = self.plan, self.spending
         if self.listeners is None:
@@ -288,11 +288,7 @@ class Run(RunRecord):
         if ever_off[0] and is_off():
             self.end()
             return True
-        if (
-            reports_made.value == self.reports
-            or self.plan.retry_exhausted
-            or not is_ended_within(failure.outcome, self)
-        ):
+        if reports_made.now == self.reports or self.plan.retry_exhausted or not is_ended_within(failure.outcome, self):
             return False
         if self.spending is not None:
             self.spending.failed(failure.verdict, failure.error)
