@@ -4,14 +4,14 @@ from functools import lru_cache
 from io import BufferedRandom, BufferedReader, BufferedWriter, BytesIO, FileIO, StringIO, TextIOWrapper
 from itertools import islice
 from operator import itemgetter
-from types import AsyncGeneratorType, GeneratorType, MemberDescriptorType
+from types import AsyncGeneratorType, GeneratorType, GetSetDescriptorType, MemberDescriptorType
 
 from forbear.core.check import is_mapping
 from forbear.http.request import Request, join_lines, joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
 MOST_BODY = 64 * 1024
@@ -131,12 +131,7 @@ class NamedCall:
 
 def get_own(thing: object, name: str) -> "Any":
     """Return what the instance itself keeps as `name`, None without it; no property and no method is run."""
-    if thing is None:
-        return None
-    try:
-        kept: dict[str, Any] = _attribute(thing, "__dict__")
-    except AttributeError:
-        return _read_slot(thing, name)
+    kept = dict_of(thing)
     return kept[name] if name in kept else _read_slot(thing, name)
 
 
@@ -151,16 +146,24 @@ def _read_slot(thing: object, name: str) -> "Any":
     return None
 
 
-_attribute = object.__getattribute__
+_own: "dict[type, Callable[[object], dict[str, Any]]]" = {}
+_MOST_KINDS = 1000
 
 
 def dict_of(thing: object) -> "dict[str, Any]":
-    """Return the dict of attributes that an instance keeps, {} without one."""
-    try:
-        kept: dict[str, Any] = _attribute(thing, "__dict__")
-    except AttributeError:
-        return {}
-    return kept
+    """Return the dict of attributes that an instance keeps, {} without one; no property called `__dict__` is run."""
+    kind = type(thing)
+    return (_own[kind] if kind in _own else _find_dict(kind))(thing)
+
+
+def _find_dict(kind: type) -> "Callable[[object], dict[str, Any]]":
+    """Return the function that reads the dict of an instance of a class, and remember it."""
+    if len(_own) >= _MOST_KINDS:
+        _own.clear()
+    descriptor: Any = next((each.__dict__["__dict__"] for each in kind.__mro__ if "__dict__" in each.__dict__), None)
+    is_real = type(descriptor) in (GetSetDescriptorType, MemberDescriptorType)
+    found = _own[kind] = descriptor.__get__ if is_real else lambda _: {}
+    return found
 
 
 def package(thing: object) -> str:

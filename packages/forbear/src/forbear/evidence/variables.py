@@ -11,7 +11,7 @@ from collections import deque
 from contextvars import copy_context
 from functools import partial
 from itertools import islice
-from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType
+from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 
 from forbear.core.chain import arguments_of, attributes_of
 from forbear.core.report import SENT_BY_US
@@ -227,7 +227,7 @@ def _list_held(value: "Any", kind: "Any", names: "Collection[str]") -> "list[Any
     """Return what a value of this class holds: items, attributes, cells."""
     for each, items_of in _ITEMS.items():
         if each in kind.__mro__:
-            return [*islice(items_of(value), _MOST_ITEMS), *_dict_of(value, kind).values()]
+            return [*islice(items_of(value), _MOST_ITEMS), *dict_of(value).values()]
     if threading.local in kind.__mro__:
         return list(threading.local.__getattribute__(value, "__dict__").values())  # those of this thread
     if kind is ModuleType:
@@ -244,25 +244,12 @@ def _list_held(value: "Any", kind: "Any", names: "Collection[str]") -> "list[Any
         return _pick(own, names)
     if top_of(str(kind.__module__)) in _CLOSED and kind.__name__ not in _SCOPES:
         return []
-    held = list(_dict_of(value, kind).values())
+    held = list(dict_of(value).values())
     for each in kind.__mro__[:-1]:
         held += _pick(each.__dict__, names)
         if "__slots__" in each.__dict__:
             held += _list_slots(value, each)
     return held
-
-
-_DESCRIPTORS = (GetSetDescriptorType, MemberDescriptorType)
-
-
-def _dict_of(value: object, kind: "Any") -> "dict[str, Any]":
-    """Return the dict of an instance, {} if it has none, or its class has a property in its place."""
-    for each in kind.__mro__:
-        found = each.__dict__.get("__dict__")
-        if found is not None:
-            own: dict[str, Any] = found.__get__(value) if type(found) in _DESCRIPTORS else {}
-            return own
-    return {}
 
 
 def _pick(known: "Mapping[str, Any]", names: "Collection[str]") -> "list[Any]":

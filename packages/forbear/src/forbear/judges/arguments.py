@@ -7,6 +7,7 @@ from types import CodeType, FunctionType, MappingProxyType, MethodType
 
 from forbear.core.chain import traceback_of
 from forbear.core.check import is_mapping, lasting_text
+from forbear.evidence.sent import dict_of
 from forbear.evidence.variables import MOST_OBJECTS, find_roots, list_cells, reach
 from forbear.run.open_runs import keys_of
 
@@ -116,20 +117,12 @@ def _deep(values: "Iterable[Any]", stored: frozenset[str] = frozenset()) -> "Ite
         yield value
         held: Any = value
         if type(value) not in _CONTAINERS:
-            held = {name: each for name, each in dict(_attributes(value)).items() if name not in stored}
+            held = {name: each for name, each in dict(dict_of(value)).items() if name not in stored}
         elif "" in stored:
             held = ()
         items: Any = held.values() if is_mapping(held) else held
         kept: tuple[Any, ...] = tuple(islice(items, _MOST))  # at once: another thread may change them
         yield from kept
-
-
-def _attributes(value: object) -> "dict[str, Any]":
-    try:
-        kept: dict[str, Any] = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}
-    return kept if type(kept) is dict else {}
 
 
 def _plain_text(value: object) -> str:
