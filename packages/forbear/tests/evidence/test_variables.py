@@ -173,6 +173,23 @@ def in_a_list(url: str) -> None:
     raise ShopError(len(both))
 
 
+def deep_in_lists(url: str) -> None:
+    """Send orders of two shops, and hold what they answered by shop."""
+    by_shop = {"here": [(1, requests.post(url, timeout=5))], "there": [(2, create(url))]}
+    raise ShopError(len(by_shop))
+
+
+class Receipt(requests.Response):
+    """A response by another name."""
+
+
+def by_another_name(url: str) -> None:
+    """Hold a response of a class of one's own."""
+    got = create(url)
+    got.__class__ = Receipt
+    got.json()["id"]
+
+
 def in_a_cell(url: str) -> None:
     """Hold a response in a cell of a function within."""
     resp = create(url)
@@ -190,7 +207,7 @@ def by_http_client(url: str) -> None:
         raise ShopError(got.status)
 
 
-@pytest.mark.parametrize("work", [by_any_name, in_a_list, in_a_cell, by_http_client])
+@pytest.mark.parametrize("work", [by_any_name, in_a_list, deep_in_lists, by_another_name, in_a_cell, by_http_client])
 def test_where_a_response_is_held(work: Callable[[str], None]) -> None:
     """A variable of any name counts if the function uses it as a response; so does a list, or a cell."""
     assert attempts(work, 200)[0] == 1
@@ -210,6 +227,46 @@ def test_a_request_that_was_answered_and_is_sent_again() -> None:
             raise ShopError(got)
 
     assert attempts(work, 200)[0] == 1
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+@pytest.mark.parametrize("as_request", [True, False])
+def test_a_redirect_of_urllib(method: str, as_request: bool) -> None:
+    """A POST that was answered by 303 counts, although the response to the GET after it is what a variable holds."""
+    calls = list[int]()
+    data = b"order" if method == "POST" else None
+    with Wire(*[reply(303, b"", "Location: /done"), reply(200, b"{}")] * 3) as wire, virtual_time():
+
+        def send() -> None:
+            with urllib.request.urlopen(wire.url, data=data, timeout=5) as got:
+                raise ShopError(got.status)
+
+        def send_request() -> None:
+            request = urllib.request.Request(wire.url, data=data, method=method)
+            with urllib.request.urlopen(request, timeout=5) as got:
+                raise ShopError(got.status)
+
+        def work() -> None:
+            calls.append(1)
+            send_request() if as_request else send()
+
+        with pytest.raises(ShopError):
+            POLICY.call(work)
+    assert len(calls) == (3 if method == "GET" and as_request else 1)  # `data=` alone does not say what it sent
+
+
+def test_an_error_of_ones_own_that_holds_an_argument() -> None:
+    """The response in an error of the user's counts, unless it is an argument."""
+    counted = list[int]()
+
+    def check(response: Any) -> None:
+        counted.append(1)
+        raise ShopError(response)
+
+    with Wire(reply(200)) as wire, virtual_time(), pytest.raises(ShopError):
+        POLICY.call(check, httpx.post(wire.url))
+    assert len(counted) == 3
+    assert attempts(lambda url: check(create(url)), 200)[0] == 1
 
 
 def test_a_redirect_of_urllib3() -> None:

@@ -18,6 +18,7 @@ from forbear.core.report import SENT_BY_US
 from forbear.evidence.look import IS_FUNCTION, Look, client_of
 from forbear.evidence.sent import Sent, dict_of, get_own, package, request_of, top_of
 from forbear.evidence.table import CLIENTS, FRAMES, HELD, reader
+from forbear.http.request import READS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +103,9 @@ def read_variables(look: Look) -> None:
             for value in islice(look.open(frame).values(), _MOST_VARIABLES):
                 if type(value) not in _LEAVES:
                     for response in _list_responses(value):
-                        _read_variable(look, response)
+                        _read(look, response)
+    if any(each.client == "http.client" and each.subject and each.method in READS for each in look.sent.values()):
+        reader("urllib:before")(look, [frame for frame, _ in frames])
     for frame, kind in () if look.sent else reversed(frames):
         if kind & _WORDS and _read_words(look, frame):
             break
@@ -116,15 +119,20 @@ def read_kept(look: Look, error: BaseException) -> None:
     if top_of(str(type(error).__module__)) not in CLIENTS:
         for value in (*arguments_of(error)[:_MOST_ARGUMENTS], *islice(attributes_of(error).values(), _MOST_ATTRIBUTES)):
             for response in _list_responses(value):
-                _read(look, response)
+                _read(look, response, is_variable=False)
 
 
-def _list_responses(value: object) -> "list[object]":
-    """Return a value if it is called a response, or what is called so in a list, tuple or dict."""
-    kind = type(value)
-    if kind not in _ITEMS:
-        return [value] if kind.__name__.endswith("Response") else []
-    return [each for each in islice(_ITEMS[kind](value), _MOST_VARIABLES) if type(each).__name__.endswith("Response")]
+def _list_responses(value: object) -> "Iterator[object]":
+    """Yield a value if it is a response, by the names of its class and bases, or those in lists, tuples and dicts."""
+    waiting, left = [value], _MOST_VARIABLES
+    while waiting and left:
+        left -= 1
+        each = waiting.pop()
+        kind = type(each)
+        if kind in _ITEMS:
+            waiting += islice(_ITEMS[kind](each), left)
+        elif kind not in _LEAVES and any(base.__name__.endswith("Response") for base in kind.__mro__):
+            yield each
 
 
 _SEQUENCES: "tuple[Any, ...]" = (list, tuple, set, frozenset, deque)
@@ -133,14 +141,7 @@ _ITEMS: "dict[type, Callable[[Any], Iterable[Any]]]" = {dict: _VALUES, **{each: 
 """The methods of containers that run no code of a subclass."""
 
 
-def _read_variable(look: Look, response: object) -> None:
-    before = set(look.sent)
-    _read(look, response)
-    for key in look.sent.keys() - before:
-        look.sent[key].variable = id(response)
-
-
-def _read(look: Look, response: object) -> None:
+def _read(look: Look, response: object, *, is_variable: bool = True) -> None:
     """Read a response; what knows no method is none to a request, or of a kind that nobody knows."""
     found = HELD.get(package(response))
     if found is None or _is_ours(response):
@@ -153,6 +154,7 @@ def _read(look: Look, response: object) -> None:
         return
     for key in look.sent.keys() - before:
         sent = look.sent[key]
+        sent.response, sent.is_variable = id(response), is_variable
         if not (sent.method or sent.hop):
             del look.sent[key]
 
@@ -177,7 +179,7 @@ def _read_words(look: Look, frame: "FrameType") -> bool:
     subject = request_of(method.upper(), next((names[name] for name in _PLACES if name in names), None))
     unread = "its URL is not known" if subject is None else None
     sent = Sent(client_of(frame), "http", method.upper(), subject, unread=unread)
-    sent.variable = id(frame)
+    sent.response, sent.is_variable = id(frame), True
     look.add(id(frame), sent)
     return True
 

@@ -39,24 +39,23 @@ MOST_READERS = 10
 class Evidence:
     """The requests that an error shows, the outermost error's first, and the `errors` that it holds.
 
-    `has_variables` is True if the response to one of them is only a variable, `is_of_variables` if that holds for all.
+    `has_responses` is True if a response shows one of them, and `is_of_variables` if responses in variables show all.
     """
 
-    __slots__ = ("errors", "has_variables", "is_of_variables", "requests")
+    __slots__ = ("errors", "has_responses", "is_of_variables", "requests")
 
     def __init__(self, requests: "tuple[Sent, ...]", errors: "tuple[BaseException, ...]" = ()) -> None:
         self.requests = requests
         self.errors = errors
-        held = [each for each in requests if each.variable is not None]
-        self.has_variables = bool(held)
-        self.is_of_variables = len(held) == len(requests)
+        self.has_responses = any(each.response is not None for each in requests)
+        self.is_of_variables = all(each.is_variable for each in requests)
 
     def __repr__(self) -> str:
         return f"Evidence({self.requests!r})"
 
     def leave_out(self, test: "Callable[[int], bool]") -> "Evidence":
         """Return the evidence without the requests whose response passes a test by its id."""
-        kept = tuple(each for each in self.requests if each.variable is None or not test(each.variable))
+        kept = tuple(each for each in self.requests if each.response is None or not test(each.response))
         return Evidence(kept, self.errors)
 
 

@@ -55,7 +55,7 @@ class Facts:
     - `drawn`: it creates something whose name looks as if it was drawn in the attempt.
     - `safe`: it changes nothing, or leaves the same state. `billed`: it may have cost money.
     - `is_read`: it changes nothing and costs nothing, so that no other fact counts.
-    - `done`: it has succeeded, as an adapter or the response in a variable knows.
+    - `done`: it has succeeded, as an adapter or its response knows.
     - `read_before`: it writes what the attempt has read before, as an adapter knows.
     - `automatic`: its key is one that an adapter made. It is used again only while the outcome is unknown.
     """
@@ -82,7 +82,7 @@ class Facts:
         self._call: Any = sent.subject
         self._what = what
         self._cure = cure
-        self.done = sent.variable is not None and 0 < (sent.status or 0) < 400
+        self.done = sent.response is not None and 0 < (sent.status or 0) < 400
         self.not_sent = sent.status in UNEXECUTED if sent.hop else sent.unsent is True
 
     @property

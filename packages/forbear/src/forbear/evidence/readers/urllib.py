@@ -3,7 +3,6 @@
 from forbear.evidence.look import Look, find_below
 from forbear.evidence.opening import CONNECTIONS, POOLS
 from forbear.evidence.sent import Sent, body_of, get_own, headers_of, list_streams, package, request_of
-from forbear.http.request import READS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,12 +66,8 @@ def _is_of_pool(look: Look, frame: "FrameType") -> bool:
 def read_body(look: Look, trace: "TracebackType") -> None:
     """Read the response whose body broke."""
     response = look.names(trace)["self"]
-    method = get_own(response, "_method")
-    if look.serves_current(method) or not type(response).__name__.endswith("Response"):
-        return
-    if method in READS and type(get_own(response, "url")) is str:
-        _add_before(look, trace)
-    read_answered(look, BaseException(), response)
+    if type(response).__name__.endswith("Response") and not look.serves_current(get_own(response, "_method")):
+        read_answered(look, BaseException(), response)
 
 
 def read_answered(look: Look, error: BaseException, response: object) -> None:
@@ -97,17 +92,22 @@ def read_procedure(look: Look, trace: "TracebackType") -> None:
     look.add(id(trace.tb_frame), Sent("xmlrpc", "http", "POST", subject, unread=unread, unsent=unsent, status=status))
 
 
-def _add_before(look: Look, trace: "TracebackType") -> None:
-    """Add the request that a redirect led on from. A variable of a caller may be that.
+def read_before(look: Look, frames: "list[FrameType]") -> None:
+    """Add the request before a redirect to one that was read: a variable of `frames` may be that.
 
-    If there is no such variable, and a caller has the words `urlopen(..., data=...)`, it may have been a POST.
+    Where there is none, and the function says `urlopen(..., data=...)`, it may have been a POST.
     """
-    request = look.find_above(trace, lambda each: package(each) == "urllib" and type(each).__name__ == "Request")
-    if get_own(request, "redirect_dict"):
-        _add(look, request, None, hop=True)
-    elif request is None and any(_names_data(each.tb_frame.f_code) for each in look.list_callers(trace)):
+    requests = [each for frame in frames for each in look.open(frame).values() if _is_request(each)]
+    for request in requests:
+        if get_own(request, "redirect_dict"):
+            _add(look, request, None, hop=True)
+    if not requests and any(_names_data(frame.f_code) for frame in frames):
         unread = "urllib does not keep the request before a redirect"
-        look.add(id(trace), Sent("urllib", "http", "", unread=unread, unsent=False), enter=False)
+        look.add(id(frames[0]), Sent("urllib", "http", "", unread=unread, unsent=False), enter=False)
+
+
+def _is_request(value: object) -> bool:
+    return package(value) == "urllib" and type(value).__name__ == "Request"
 
 
 def _names_data(code: "CodeType") -> bool:
