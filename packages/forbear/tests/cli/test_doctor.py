@@ -57,7 +57,7 @@ def test_a_client_that_shows_nothing_is_reported(invoke: Invoke, monkeypatch: py
 def test_a_client_that_cannot_be_set_up_is_not_tried(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that has sent nothing is neither found nor missed; stderr says why, in one line."""
 
-    def set_up(url: str, library: Any) -> None:
+    def set_up(url: str, library: Any, seconds: float) -> None:
         library.HTTPTransport(proxy=library.Proxy(f"gopher{url[4:]}"))
 
     monkeypatch.setitem(doctor._SENDERS, "httpx", set_up)

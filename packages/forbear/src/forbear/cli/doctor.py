@@ -18,8 +18,10 @@ from forbear.evidence.walk import read
 
 _PATH = "/forbear-doctor"
 _SHOWN = ("distribution", "decorator", "repeats", "cure", "version")
-_TIMEOUT = 10.0
-"""The seconds after which a client that waits for the loopback server gives up; none should."""
+_LONG, _SHORT = 10.0, 0.2
+"""The seconds for which a client waits for the server on loopback, which closes the connection or only holds it."""
+_PATIENT = frozenset({"stripe", "pymongo", "kafka-python", "pika"})
+"""Those that take no timeout, or repeat after one."""
 
 _EPILOG = f"""{EXIT_CODES} With --check, 1 if a client's request is not found.
 
@@ -48,7 +50,7 @@ class InstalledClient(NamedTuple):
 
 @click.command(epilog=_EPILOG)
 @click.argument("names", nargs=-1, metavar="[CLIENT]...")
-@click.option("--check", is_flag=True, help="Send a request through each to a server on loopback that loses it.")
+@click.option("--check", is_flag=True, help="Send requests through each to a server on loopback that loses them.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(names: tuple[str, ...], check: bool, as_json: bool) -> None:
     """Say which clients repeat by themselves, and what makes them safe.
@@ -57,7 +59,8 @@ def command(names: tuple[str, ...], check: bool, as_json: bool) -> None:
     `forbear.retry` decorates knows what was sent, from the error.
 
     With --check, each client that can be used without an account sends one POST to a server on loopback, which closes
-    the connection. The command says if the error still shows the request: a new version of a client may have changed.
+    the connection, and one that it never answers. The command says if both errors still show the request: a new version
+    of a client may have changed.
     """
     clients = _find_clients(names)
     found = {each.distribution: _check(each) for each in clients if check}
@@ -111,30 +114,40 @@ def _print(clients: list[InstalledClient], found: dict[str, bool | None] | None)
 
 
 def _check(client: InstalledClient) -> bool | None:
-    """Send something that gets no response, a POST if it is HTTP, and return whether the error shows it.
+    """Return whether a client's errors show what it sent: after a connection that was closed, and after a timeout.
 
     None for a client that is not tried, or that cannot be set up: it has sent nothing that an error could show.
     """
     send = _SENDERS.get(client.distribution)
     if send is None:
         return None
-    with _losing_server() as server:
+    found = _is_found(client, send, _LONG)
+    return found and (client.distribution in _PATIENT or _is_found(client, send, _SHORT))
+
+
+def _is_found(client: InstalledClient, send: "_Send", seconds: float) -> bool | None:
+    """Send something that gets no response, a POST if it is HTTP, and return whether the error shows it.
+
+    With `_SHORT` seconds the server holds the connection, so that the client gives up.
+    """
+    with _losing_server(holds=seconds == _SHORT) as server:
         url = f"http://127.0.0.1:{server.server_address[1]}"
         try:
-            send(url, _load(client.module))
+            send(url, _load(client.module), seconds)
         except Exception as error:
             if not server.was_reached:
                 why = str(error).partition("\n")[0]
                 tell(f"{client.distribution} was not tried, because it sent nothing: {type(error).__name__}: {why}")
                 return None
             evidence = read(error)
-            sent = () if evidence is None else evidence.requests
-            return any(each.method == client.sends and each.unread is None and url in _show(each, url) for each in sent)
+            for sent in () if evidence is None else evidence.requests:
+                is_seen = sent.protocol != "http" or url in str(sent.resource)
+                if sent.method == client.sends and sent.unread is None and is_seen:
+                    return True
+        tell(
+            f"{client.distribution} does not show its request after a {'timeout' if server.holds else 'lost response'}"
+        )
     return False
-
-
-def _show(sent: Any, url: str) -> str:
-    return str(sent.resource) if sent.protocol == "http" else url
 
 
 class _Lose(socketserver.BaseRequestHandler):
@@ -144,32 +157,40 @@ class _Lose(socketserver.BaseRequestHandler):
         """Read until a request comes; the server closes the connection afterwards."""
         server: Any = self.server
         server.was_reached = True
-        self.request.settimeout(_TIMEOUT)
+        self.request.settimeout(_LONG)
         while (got := self.request.recv(65_536)).startswith(b"*") and b"INCR" not in got:
             self.request.sendall(b"+OK\r\n" * f"\n{got.decode('latin-1')}".count("\n*"))
+        if server.holds:
+            server.ended.wait(_LONG)
 
 
 class _LosingServer(socketserver.ThreadingTCPServer):
-    """A server that loses each request; `was_reached` is True once a client has connected."""
+    """A server that loses each request or `holds` its connection; `was_reached` is True once a client has connected."""
 
     daemon_threads = True
-    was_reached = False
+    was_reached = holds = False
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Lose)
+        self.ended = threading.Event()
 
 
 @contextmanager
-def _losing_server() -> Generator[_LosingServer]:
+def _losing_server(*, holds: bool) -> Generator[_LosingServer]:
     """Serve on loopback within the block."""
-    with _LosingServer(("127.0.0.1", 0), _Lose) as server:
+    with _LosingServer() as server:
+        server.holds = holds
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         try:
             yield server
         finally:
+            server.ended.set()
             server.shutdown()
             thread.join()
 
 
-_Send = Callable[[str, Any], object]
+_Send = Callable[[str, Any, float], object]
 
 
 def _load(name: str) -> Any:
@@ -178,56 +199,52 @@ def _load(name: str) -> Any:
     return import_module(name)
 
 
-def _send_aiohttp(url: str, aiohttp: Any) -> None:
+def _send_aiohttp(url: str, aiohttp: Any, seconds: float) -> None:
     import asyncio
 
     async def send() -> None:
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT)) as session:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as session:
             await session.post(url + _PATH)
 
     asyncio.run(send())
 
 
-def _send_requests(url: str, library: Any) -> None:
+def _send_requests(url: str, library: Any, seconds: float) -> None:
     with library.Session() as session:
         session.trust_env = False
-        session.post(url + _PATH, timeout=_TIMEOUT)
+        session.post(url + _PATH, timeout=seconds)
 
 
-def _aws_options() -> dict[str, Any]:
-    config = _load("botocore.config").Config(retries={"total_max_attempts": 1}, read_timeout=_TIMEOUT, proxies={})
+def _aws_options(seconds: float) -> dict[str, Any]:
+    config = _load("botocore.config").Config(retries={"total_max_attempts": 1}, read_timeout=seconds, proxies={})
     secrets = {"aws_access_key_id": "a", "aws_secret_access_key": "a"}
     return {"config": config, "region_name": "us-east-1", **secrets}
 
 
-def _send_boto3(url: str, boto3: Any) -> None:
-    boto3.client("sqs", endpoint_url=url, **_aws_options()).send_message(QueueUrl=f"{url}/1/q", MessageBody="a")
-
-
-def _send_aiobotocore(url: str, library: Any) -> None:
+def _send_aiobotocore(url: str, library: Any, seconds: float) -> None:
     import asyncio
 
     async def send() -> None:
         session = library.get_session()
-        async with session.create_client("sqs", endpoint_url=url, **_aws_options()) as client:
+        async with session.create_client("sqs", endpoint_url=url, **_aws_options(seconds)) as client:
             await client.send_message(QueueUrl=f"{url}/1/q", MessageBody="a")
 
     asyncio.run(send())
 
 
-def _send_redis(url: str, library: Any) -> None:
+def _send_redis(url: str, library: Any, seconds: float) -> None:
     name = library.__name__
     once: Any = {"retry": _load(f"{name}.retry").Retry(_load(f"{name}.backoff").NoBackoff(), 0), "protocol": 2}
-    with getattr(library, name.capitalize()).from_url(f"redis{url[4:]}", socket_timeout=_TIMEOUT, **once) as client:
+    with getattr(library, name.capitalize()).from_url(f"redis{url[4:]}", socket_timeout=seconds, **once) as client:
         client.execute_command("INCR", "a")
 
 
-def _send_grpc(url: str, grpc: Any) -> None:
+def _send_grpc(url: str, grpc: Any, seconds: float) -> None:
     with grpc.insecure_channel(url[7:], [("grpc.enable_http_proxy", 0)]) as channel:
-        channel.unary_unary("/forbear.Doctor/Check")(b"", timeout=_TIMEOUT)
+        channel.unary_unary("/forbear.Doctor/Check")(b"", timeout=seconds)
 
 
-def _send_stripe(url: str, stripe: Any) -> None:
+def _send_stripe(url: str, stripe: Any, seconds: float) -> None:
     kept = stripe.api_base
     stripe.api_base = url
     try:
@@ -236,65 +253,68 @@ def _send_stripe(url: str, stripe: Any) -> None:
         stripe.api_base = kept
 
 
-def _send_twilio(url: str, library: Any) -> None:
-    client = library.Client("a", "a")
+def _send_twilio(url: str, library: Any, seconds: float) -> None:
+    client = library.Client("a", "a", http_client=_load("twilio.http.http_client").TwilioHttpClient(timeout=seconds))
     client.api.base_url = url
     client.messages.create(to="a", body="a")
 
 
-def _send_kubernetes(url: str, library: Any) -> None:
+def _send_kubernetes(url: str, library: Any, seconds: float) -> None:
     configuration = library.Configuration(host=url)
     configuration.retries = False
-    library.CoreV1Api(library.ApiClient(configuration)).create_namespace({})
+    library.CoreV1Api(library.ApiClient(configuration)).create_namespace({}, _request_timeout=seconds)
 
 
-def _send_pymongo(url: str, pymongo: Any) -> None:
+def _send_pymongo(url: str, pymongo: Any, _: float) -> None:
     with pymongo.MongoClient(f"mongodb{url[4:]}", serverSelectionTimeoutMS=1000) as client:
         client.a.a.insert_one({})
 
 
-def _send_pika(url: str, pika: Any) -> None:
-    pika.BlockingConnection(pika.URLParameters(f"amqp{url[4:]}"))
-
-
-def _send_kafka(url: str, kafka: Any) -> None:
-    version: Any = {"api_version": (2, 0), "max_block_ms": 1000}
-    producer = kafka.KafkaProducer(bootstrap_servers=url[7:], **version)
+def _send_kafka(url: str, kafka: Any, seconds: float) -> None:
+    producer = kafka.KafkaProducer(bootstrap_servers=url[7:], api_version=(2, 0), max_block_ms=1000)
     try:
         producer.send("a", b"a")
     finally:
         producer.close(0)
 
 
-_ONCE: dict[str, Any] = {"api_key": "a", "max_retries": 0, "timeout": _TIMEOUT}
-_POST: dict[str, Any] = {"timeout": _TIMEOUT, "trust_env": False}
+_ONCE: dict[str, Any] = {"api_key": "a", "max_retries": 0}
+_POST: dict[str, Any] = {"trust_env": False}
 
 _SENDERS: dict[str, _Send] = {
-    "httpx": lambda url, it: it.post(url + _PATH, **_POST),
-    "httpx2": lambda url, it: it.post(url + _PATH, **_POST),
+    "httpx": lambda url, it, seconds: it.post(url + _PATH, **_POST, timeout=seconds),
+    "httpx2": lambda url, it, seconds: it.post(url + _PATH, **_POST, timeout=seconds),
     "requests": _send_requests,
     "niquests": _send_requests,
-    "urllib3": lambda url, it: it.PoolManager().request("POST", url + _PATH, timeout=_TIMEOUT, retries=False),
+    "urllib3": lambda url, it, seconds: it.PoolManager().request("POST", url + _PATH, timeout=seconds, retries=False),
     "aiohttp": _send_aiohttp,
-    "boto3": _send_boto3,
+    "boto3": lambda url, it, seconds: it.client("sqs", endpoint_url=url, **_aws_options(seconds)).send_message(
+        QueueUrl=f"{url}/1/q", MessageBody="a"
+    ),
     "aiobotocore": _send_aiobotocore,
     "redis": _send_redis,
     "valkey": _send_redis,
     "grpcio": _send_grpc,
-    "openai": lambda url, it: it.OpenAI(base_url=url, **_ONCE).embeddings.create(model="a", input="a"),
-    "anthropic": lambda url, it: it.Anthropic(base_url=url, **_ONCE).messages.create(
+    "openai": lambda url, it, seconds: it.OpenAI(base_url=url, **_ONCE, timeout=seconds).embeddings.create(
+        model="a", input="a"
+    ),
+    "anthropic": lambda url, it, seconds: it.Anthropic(base_url=url, **_ONCE, timeout=seconds).messages.create(
         model="a", max_tokens=1, messages=[]
     ),
     "stripe": _send_stripe,
-    "slack_sdk": lambda url, it: it.WebClient("a", base_url=f"{url}/", retry_handlers=[]).chat_postMessage(
-        channel="a", text="a"
-    ),
+    "slack_sdk": lambda url, it, seconds: it.WebClient(
+        "a", base_url=f"{url}/", retry_handlers=[], timeout=seconds
+    ).chat_postMessage(channel="a", text="a"),
     "twilio": _send_twilio,
     "kubernetes": _send_kubernetes,
-    "elasticsearch": lambda url, it: it.Elasticsearch(url, max_retries=0).index(index="a", document={}),
-    "opensearch-py": lambda url, it: it.OpenSearch(url, max_retries=0).index(index="a", body={}),
+    "elasticsearch": lambda url, it, seconds: it.Elasticsearch(url, max_retries=0, request_timeout=seconds).index(
+        index="a", document={}
+    ),
+    "opensearch-py": lambda url, it, seconds: it.OpenSearch(url, max_retries=0, timeout=seconds).index(
+        index="a", body={}
+    ),
     "pymongo": _send_pymongo,
     "kafka-python": _send_kafka,
-    "pika": _send_pika,
+    "pika": lambda url, it, _: it.BlockingConnection(it.URLParameters(f"amqp{url[4:]}")),
 }
 """The functions that send something to the address of this machine's server, by the client that they do it with."""
