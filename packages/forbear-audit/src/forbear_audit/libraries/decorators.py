@@ -2,7 +2,7 @@
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from forbear_audit.libraries.errors import error_names, join_names, names_of_predicate
 from forbear_audit.reading.modules import Module
@@ -12,6 +12,14 @@ from forbear_audit.reading.scopes import find_argument, from_package, keyword
 ALL = ("Exception",)
 _EXPONENTIAL = ("wait_exponential", "wait_random_exponential", "wait_full_jitter", "wait_exponential_jitter")
 """The waits of tenacity that grow without a cap if they have no `max`. All but the first have jitter."""
+
+_BY_TYPE = ("retry_if_exception_type", "retry_if_result", "retry_if_not_result")
+_EXCLUDING = ("retry_if_not_exception_type", "retry_unless_exception_type")
+_NARROWING = (
+    *_EXCLUDING, "retry_if_exception", "retry_if_exception_message", "retry_if_not_exception_message",
+    "retry_if_exception_cause_type",
+)  # fmt: skip
+"""The conditions of tenacity that choose among errors; without a type they hold for all but those they name."""
 
 
 def _count(module: Module, limit: ast.expr | None, default: int | None = None) -> float | None:
@@ -35,16 +43,33 @@ def _tenacity_errors(module: Module, call: ast.Call) -> RetriedErrors:
     condition = module.value(keyword(call, "retry"))
     if condition is None:
         return RetriedErrors(ALL, call)
-    names = _last_names(module, condition)
-    if isinstance(condition, ast.Call) and names and names[0] == "retry_if_exception_type":
-        return RetriedErrors(error_names(module, condition.args[0]) if condition.args else ALL, condition)
-    if names and set(names) <= {"retry_if_exception_type", "retry_if_result", "retry_if_not_result"}:
-        types = _calls_of(module, condition, "retry_if_exception_type")
-        parts = [error_names(module, c.args[0]) if c.args else ALL for c in types]
-        return RetriedErrors(join_names(parts), condition)
-    if isinstance(condition, ast.Call) and names and names[0] == "retry_if_exception" and condition.args:
-        return RetriedErrors(names_of_predicate(module, condition.args[0]), condition, has_predicate=True)
-    return RetriedErrors(None, condition)
+    parts = [*_list_conditions(module, condition)]
+    by_type = [part for part, name in parts if name == "retry_if_exception_type"]
+    types = [error_names(module, part.args[0]) if part.args else ALL for part in by_type]
+    chosen = [part for part, name in parts if name == "retry_if_exception" and part.args]
+    known = {*_BY_TYPE, *(_NARROWING if types or not chosen else ("retry_if_exception",))}
+    if not parts or not {name for _, name in parts} <= known:
+        return RetriedErrors(None, condition)
+    types += [names_of_predicate(module, part.args[0]) for part in chosen if not types]
+    if any(name in _EXCLUDING for _, name in parts) and not types:
+        types = [ALL]
+    narrows = any(name in _NARROWING for _, name in parts) and types != [()]
+    return RetriedErrors(join_names(types), condition, has_predicate=narrows)
+
+
+def _list_conditions(module: Module, expr: ast.expr) -> Iterator[tuple[ast.Call, str]]:
+    """Yield the conditions that `|`, `&`, retry_any and retry_all join, with the last parts of their names."""
+    value = module.value(expr)
+    if isinstance(value, ast.BinOp):
+        for side in (value.left, value.right):
+            yield from _list_conditions(module, side)
+    elif isinstance(value, ast.Call):
+        name = module.name_of(value.func)
+        if from_package(name, "tenacity", "retry_any", "retry_all"):
+            for item in value.args:
+                yield from _list_conditions(module, item)
+        else:
+            yield value, name.rpartition(".")[2] if from_package(name, "tenacity") else ""
 
 
 def _calls_of(module: Module, expr: ast.expr, *names: str) -> list[ast.Call]:

@@ -20,6 +20,7 @@ _DEEPEST = 3  # functions within functions
 _MOST_READ = 100  # functions behind one retry
 _WRITES = ("write", "writelines", "writerow", "writerows", "writeheader", "dump", "copyfileobj", "to_csv")
 _RUNS = ("run", "check_call", "check_output", "call")
+_SHELLS = ("paramiko.", "asyncssh.", "fabric.")
 
 
 @dataclass
@@ -123,10 +124,12 @@ def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
 
 
 def _program(module: Module, call: ast.Call) -> UnsafeCall | None:
-    if not from_package(module.name_of(call.func), "subprocess", *_RUNS) or not call.args:
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    is_remote = owner is not None and call.func.attr in (*_RUNS, "exec_command") and sdks.maker(module, owner).startswith(_SHELLS)
+    if not (is_remote or from_package(module.name_of(call.func), "subprocess", *_RUNS)) or not call.args:
         return None
     line = ast.unparse(module.value(call.args[0]) or call.args[0])
-    found = ACTING_COMMANDS.search(" ".join(re.sub(r"""[\[\](),'"]+""", " ", line).split()))
-    return (
-        UnsafeCall(call, f"the program {found[1]}", "it may have acted before it failed", "network") if found else None
-    )
+    line = " ".join(re.sub(r"""[\[\](),'"]+""", " ", line).split())
+    found = ACTING_COMMANDS.search(f"ssh {line}" if is_remote else line)
+    name = found[found.lastindex or 0] if found else ""
+    return UnsafeCall(call, f"the program {name}", "it may have acted before it failed", "network") if found else None

@@ -69,6 +69,7 @@ def _fields(module: Module, call: ast.Call, depth: int) -> Iterator[tuple[str, a
         if isinstance(made, ast.Call) and (name == "dict" or name[:1].isupper()):  # Order(id=...)
             known = [value, *module.values(value)]  # else a function of this package makes the object
             yield from ((o.arg, o.value if made in known else value) for o in made.keywords if o.arg)
+            yield from _fields(module, made, depth - 1) if depth and made in known else ()
 
 
 def _fields_of_object(module: Module, dump: ast.Call) -> Iterator[tuple[str, ast.expr]]:

@@ -123,7 +123,8 @@ def read_others(module: Module) -> Iterator[Task]:
             most = keyword(made, "maximum_attempts")
             count = 0 if most is None else module.constant(most)
             limits = Limits(math.inf, deadline) if count == 0 else Limits()
-            yield RetryPolicy("temporalio.activity", limits), call, RepeatedCode()
+            waits = Waits("fixed" if module.constant(keyword(made, "backoff_coefficient")) == 1 else "growing")
+            yield RetryPolicy("temporalio.activity", limits, waits), call, RepeatedCode()
     for call in module.calls if "rq" in packages else ():
         if isinstance(call.func, ast.Attribute) and call.func.attr in _ENQUEUES:
             policy = read_rq(module, call)

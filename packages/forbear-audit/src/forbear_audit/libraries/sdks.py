@@ -61,7 +61,8 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
     if owner is not None and _is_remote(owner, made):
         asked = next((name for name in map(module.constant, call.args[4:5]) if isinstance(name, str)), method)
         method = asked if method in _CALLS_BY_NAME else method
-        acts = any(says.search(method) for says in (patterns.ACTING_METHODS, patterns.ACTING_NAMES))
+        words = patterns.WORD_STARTS.sub("_", method).lower()
+        acts = any(says.search(words) for says in (patterns.ACTING_METHODS, patterns.ACTING_NAMES))
         return (f"the call {method}()", _TWICE) if acts else None
     package = dotted.partition(".")[0] if not from_package(dotted, "django.core.mail") else "smtplib"
     first = module.value(call.args[0]) if call.args else None
@@ -82,7 +83,7 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
     if (
         not known
         or not (patterns.ACTING_METHODS.search(method) or method in _SENDS_MAIL)
-        or _is_named(module, call, package)
+        or (_is_named(module, call, package) and keys.find_fresh_key(module, call, region) is None)
         or (method in _BEGINS and not (call.args or call.keywords))  # an application, a loop, a client
     ):
         return None
@@ -104,6 +105,8 @@ def find_unknown_call(module: Module, call: ast.Call, region: list[ast.stmt]) ->
     dotted = made or module.name_of(call.func)
     package, _, method = dotted.partition(".")
     method = call.func.attr if isinstance(call.func, ast.Attribute) else method.rpartition(".")[2]
+    if any("idempot" in (option.arg or "") for option in call.keywords):
+        return _judge_key(module, call, region, f"{method}()")
     if (
         package in sys.stdlib_module_names
         or package in (module.path or Path()).parts

@@ -130,7 +130,9 @@ class Module(Objects):
                     one = self.pass_arguments(function, call, self).get(name.id)
                     if one is None and hiding(self.whole(call)):
                         return None
-                if isinstance(one, ast.Name) and one.id == name.id and self.function_of(call) is function:
+                held = self.values(one) if isinstance(one, ast.Attribute) and called is around else [one]
+                inside = (self.class_of if called is around else self.function_of)(call) is called
+                if inside and [getattr(each, "id", None) for each in held] == [name.id]:
                     continue  # it passes on what it has
                 passed[ast.unparse(one) if one is not None else ""] = one
                 if len(passed) > 1 or passing > _MOST_CALLERS:
@@ -156,7 +158,7 @@ class Module(Objects):
                 made = self.adopt(self.home_of(call), call_like(made, made))
             first = call.args[0] if call.args and last == "Field" else None
             return made.body if isinstance(made, ast.Lambda) else made or keyword(call, "default") or first
-        if last in ("enter_context", "enter_async_context", "closing", "nullcontext") and len(call.args) == 1:
+        if last in ("enter_context", "enter_async_context", "closing", "nullcontext", "staticmethod") and len(call.args) == 1:
             return call.args[0]
         if dotted in ("getattr", "typing.cast", "cast"):
             return call.args[-1] if len(call.args) > 1 + (last == "getattr") else None

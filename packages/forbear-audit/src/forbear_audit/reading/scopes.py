@@ -7,7 +7,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import cast
 
-from forbear_audit.reading.statements import find_swallowing, list_imported_names, open_block
+from forbear_audit.reading.statements import find_import, find_swallowing, list_imported_names, open_block
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -137,6 +137,8 @@ class Scopes:
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             for one, other in zip(target.elts, value.elts, strict=True):
                 self._assign(node, one, other)
+        elif isinstance(target, ast.Name) and (name := find_import(value)) is not None:
+            self.imports[target.id] = name
         elif isinstance(target, ast.Name):
             self.assigned.setdefault((self.scope(node), target.id), []).append(value)
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":

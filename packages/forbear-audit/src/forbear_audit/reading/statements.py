@@ -45,3 +45,15 @@ def list_imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str
         else:
             first = alias.name.partition(".")[0]
             yield (alias.asname, alias.name) if alias.asname else (first, first)
+
+
+def find_import(value: ast.expr) -> str | None:
+    """Return the module that `import_module("x")` and the like import, None for any other expression."""
+    match value:
+        case ast.Call(
+            func=ast.Name("import_module" | "__import__") | ast.Attribute(attr="import_module" | "importorskip"),
+            args=[ast.Constant(value=str() as name)],
+        ):
+            return name
+        case _:
+            return None

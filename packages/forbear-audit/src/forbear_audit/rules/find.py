@@ -236,7 +236,7 @@ def _read_repeated_code(module: Module, call: ast.Call, position: int) -> Repeat
     given = call.args[position]
     args, keywords = [*call.args[position + 1 :]], call.keywords
     made = module.value(given)
-    if isinstance(made, ast.Call) and from_package(module.name_of(made.func), "functools", "partial") and made.args:
+    while isinstance(made, ast.Call) and from_package(module.name_of(made.func), "functools", "partial") and made.args:
         given, args, keywords = made.args[0], [*made.args[1:], *args], [*made.keywords, *keywords]
         made = module.value(given)
     if isinstance(made, ast.Lambda):
