@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from forbear_audit.libraries import clients, http, keys, sdks, sql
-from forbear_audit.libraries.lookups import looks_first
+from forbear_audit.libraries.lookups import adds_to_read, looks_first
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.objects import is_stub
 from forbear_audit.reading.patterns import ACTING_COMMANDS, FILE_MODE
@@ -82,6 +82,10 @@ def effects(
 
 
 def _judge(module: Module, call: ast.Call, region: list[ast.stmt]) -> UnsafeCall | None:
+    if adds_to_read(module, call, region):
+        kind = "sql" if call.func.attr.endswith(("save", "commit", "flush")) else "network"  # type: ignore[attr-defined]
+        why = "it adds to what was read, so a second attempt adds once more"
+        return UnsafeCall(call, f"{ast.unparse(call.func)}()", why, kind)
     request = http.request_of(module, call)
     if request is not None:
         region = [*region, *_list_made(module, call)]

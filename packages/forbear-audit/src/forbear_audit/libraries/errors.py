@@ -36,7 +36,7 @@ def error_names(module: Module, expr: ast.expr | None) -> tuple[str, ...] | None
         ]
         return tuple(names) if all(names) else None
     name = module.name_of(expr)
-    return (name,) if name and not (isinstance(expr, ast.Name) and module.is_parameter(expr)) else None
+    return (name,) if name and not (isinstance(expr, ast.Name) and module.home_of(expr).is_parameter(expr)) else None
 
 
 def _open(module: Module, item: ast.Starred) -> list[ast.expr]:

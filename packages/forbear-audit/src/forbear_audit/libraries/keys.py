@@ -25,11 +25,17 @@ def headers_of(module: Module, call: ast.Call) -> dict[str, ast.expr]:
 
 def find_key(module: Module, call: ast.Call) -> ast.expr | None:
     """Return the idempotency key that a call passes in a header or an option, None without one."""
+    fields = _fields(module, call, 2)
+    return find_named_key(module, call) or next((value for name, value in fields if SENT_KEYS.search(name)), None)
+
+
+def find_named_key(module: Module, call: ast.Call) -> ast.expr | None:
+    """Return the key in a header or an option that is there for nothing else, None without one."""
     headers = headers_of(module, call)
     if isinstance(call.func, ast.Attribute):
         headers |= dict(_set_later(module, ast.unparse(call.func.value) + ".headers", call))
     key = next((value for name, value in headers.items() if IDEMPOTENCY_HEADERS.search(name)), None)
-    return key or next((value for name, value in _fields(module, call, 2) if SENT_KEYS.search(name)), None)
+    return key or next((option.value for option in call.keywords if "idempot" in (option.arg or "")), None)
 
 
 def find_fresh_key(module: Module, call: ast.Call, region: list[ast.stmt]) -> ast.AST | None:

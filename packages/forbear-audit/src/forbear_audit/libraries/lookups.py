@@ -7,9 +7,9 @@ from forbear_audit.libraries.http import is_reading, request_of
 from forbear_audit.libraries.keys import is_inside
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.names import is_none
-from forbear_audit.reading.patterns import LOOKS_UP
+from forbear_audit.reading.patterns import CONDITIONS, LOOKS_UP, RETRIES, WRITES_BACK
 from forbear_audit.reading.scopes import walk_inside
-from forbear_audit.reading.syntax import calls_in, names_stored, plain_names_in
+from forbear_audit.reading.syntax import calls_in, find_all, names_stored, plain_names_in
 
 _Kind = Literal["row", "answer", "named"]
 """A row that a query or a list has found, an answer of a server, or something that is only named like one."""
@@ -33,6 +33,37 @@ def looks_first(module: Module, call: ast.Call, region: list[ast.stmt], *, chang
             case _:
                 pass
     return False
+
+
+def adds_to_read(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
+    """Return whether a call writes back what an attempt has read and added to: `row.count += 1`, `row.save()`."""
+    if not isinstance(call.func, ast.Attribute) or not WRITES_BACK.search(call.func.attr) or CONDITIONS.search(ast.unparse(call)):
+        return False
+    assigns = [node for node in find_all(region, ast.Assign) if node.lineno <= call.lineno]
+    read = set[str]()
+    for node in assigns:
+        known = plain_names_in(node.value) & read or _read(module, node.value, {}) is not None
+        read |= set[str]().union(*map(plain_names_in, node.targets)) if known else set()
+    passed = plain_names_in(call)
+    if call.func.attr in ("commit", "acommit"):
+        passed |= read
+    for step in find_all(region, ast.AugAssign):
+        adds = isinstance(step.op, (ast.Add, ast.Sub)) and isinstance(step.target, (ast.Attribute, ast.Subscript))
+        if adds and plain_names_in(step.target) & read & passed and not RETRIES.search(ast.unparse(step.target)):
+            return True
+    owner = ast.unparse(call.func.value)
+    sums = [*call.args, *(node.value for node in assigns if passed & names_stored([node]))]
+    parts = [part for item in sums for part in ast.walk(item) if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub))]
+    of_owner = {name for node in assigns if _asks(node.value, owner) for name in names_stored([node])}
+    return any(plain_names_in(part) & of_owner or _asks(part, owner) for part in parts)
+
+
+def _asks(value: ast.expr, owner: str) -> bool:
+    """Return whether an expression is made of what an object returns: `int(store.get("n"))`."""
+    return any(
+        isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == owner and is_reading(call.func.attr)
+        for call in calls_in([value])
+    )
 
 
 def _read(module: Module, value: ast.expr, seen: dict[str, _Kind]) -> _Kind | None:

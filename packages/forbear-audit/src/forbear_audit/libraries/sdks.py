@@ -39,6 +39,7 @@ _ON_ELASTIC = ("bulk", "streaming_bulk", "async_bulk", "index")
 _VERBS = ("create", "insert", "publish", "submit", "send", "enqueue", "book", "dispatch")
 _NAMED = ("indices", "collections", "topics", "buckets", "databases", "tables", "indexes", "queues")
 _CALLS_BY_NAME = ("execute_kw", "execute")  # of Odoo: database, user, password, model, method
+_MODELS = ("openai", "anthropic", "groq", "mistralai", "together")
 _BEGINS = ("start", "run", "launch", "submit", "invoke")
 _UPLOADS = ("put_object", "upload_fileobj", "upload_file", "copy_object")
 _SENDS_MAIL = ("sendmail", "send_message")
@@ -105,8 +106,12 @@ def find_unknown_call(module: Module, call: ast.Call, region: list[ast.stmt]) ->
     dotted = made or module.name_of(call.func)
     package, _, method = dotted.partition(".")
     method = call.func.attr if isinstance(call.func, ast.Attribute) else method.rpartition(".")[2]
-    if any("idempot" in (option.arg or "") for option in call.keywords):
-        return _judge_key(module, call, region, f"{method}()")
+    if owner is not None and package in _MODELS:
+        acts = method in _VERBS and patterns.MODEL_JOBS.search(ast.unparse(owner))
+        return _judge_key(module, call, region, f"{package}: {method}()") if acts else None
+    key = keys.find_named_key(module, call)
+    if key is not None:
+        return (f"{method}()", keys.WHY) if keys.find_fresh(module, key, region) is not None else None
     if (
         package in sys.stdlib_module_names
         or package in (module.path or Path()).parts
@@ -272,7 +277,8 @@ def _judge_aws(module: Module, call: ast.Call, service: str, region: list[ast.st
     assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
     method = call.func.attr
     fresh = keys.find_fresh_key(module, call, region)
-    operation = _operation(service, method) or ("PutObject" if fresh is not None and method in _UPLOADS else None)
+    makes = fresh is not None and (method in _UPLOADS or patterns.ACTING_METHODS.search(method))  # under a new name
+    operation = _operation(service, method) or ("PutObject" if makes else None)
     if operation is None or any(option.arg is None for option in call.keywords):
         return None
     values = {option.arg: module.constant(option.value) for option in call.keywords if option.arg}

@@ -16,6 +16,7 @@ from forbear_audit.reading.syntax import calls_in
 
 _SESSIONS = ("Session", "session", "Client", "AsyncClient")
 _STEPS = 6  # from a part to the client
+_GOOGLE_WRITES = ("access_", "publish", "load_table_from_")
 _DEFAULTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
@@ -52,11 +53,12 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
     if from_package(dotted, "stripe") and dotted.count(".") > 1:
         never = sets_constant(module, "stripe.max_network_retries", 0)
         return None if never else ("stripe", "stripe makes up to 3 attempts")
-    if dotted.split(".")[0] in ("openai", "anthropic") and dotted.count(".") > 1:  # the client of the module
-        return dotted.partition(".")[0], "its default client makes up to 3 attempts"
+    row = _DEFAULTS.get(dotted.partition(".")[0], {})
+    if dotted.count(".") >= row.get("dots", 9):  # the client of the module
+        return dotted.partition(".")[0], f"its default client {row['does']}"
     if (made.endswith("Stub") or patterns.STUBS.search(ast.unparse(owner))) and module.configs:
         return "grpc", "the service config of its channel retries"
-    reads = patterns.READING_FUNCTIONS.search(call.func.attr) or call.func.attr.startswith(("access_", "publish"))
+    reads = patterns.READING_FUNCTIONS.search(call.func.attr) or call.func.attr.startswith(_GOOGLE_WRITES)
     if from_package(made, "google.cloud") and (reads or off is not None):  # these have a retry by default
         return None if is_off else ("google", "the client retries this call")
     for _ in range(_STEPS):

@@ -251,7 +251,7 @@ def _count_compared_attempts(module: Module, loop: Loop, counting: set[str]) -> 
                 return None
     returned = {id(node) for node in walk_inside([*find_all(loop.body, ast.Return)])}  # that is the attempt itself
     others = (node for node in walk_inside(loop.body) if id(node) not in returned)
-    return None if any(map(_is_in_other_hands, others)) else math.inf
+    return None if any(_is_in_other_hands(module, node, counting) for node in others) else math.inf
 
 
 def _is_never(module: Module, test: ast.expr) -> bool:
@@ -308,9 +308,12 @@ def _countdown(module: Module, loop: Loop, counter: ast.expr) -> float | None:
     return float(first[0])
 
 
-def _is_in_other_hands(node: ast.AST) -> bool:
-    """Return whether a call may count the attempts: a schedule, or an object of retries."""
+def _is_in_other_hands(module: Module, node: ast.AST, counting: set[str]) -> bool:
+    """Return whether a call may count the attempts: a schedule, an object of retries, or what gets the number."""
     if not isinstance(node, ast.Call):
         return False
+    function = module.resolve_call(node)[1] if any(names_in(item) & counting for item in node.args) else None
+    if function is not None and has(ast.Module(function.body, []), ast.Raise):
+        return True
     name = ast.unparse(node.func).lower()
     return not (LOGS.search(name) or name.endswith("sleep")) and (bool(COUNTS_RETRIES.search(name)) or name == "next")

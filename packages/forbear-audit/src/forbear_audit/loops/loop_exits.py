@@ -78,7 +78,8 @@ def failures(module: Module, loop: Loop, attempt: ast.Try) -> list[list[ast.stmt
 def success_leaves(module: Module, loop: Loop, attempt: ast.Try) -> bool:
     """Return whether an attempt without an error leaves the loop, while one with an error may not."""
     success = [*attempt.body, *attempt.orelse, *statements_after(module, loop, attempt)]
-    ends = [Walk(module, status, _flags(loop), awaited=_find_awaited(loop)).ways(success) for status in GOOD]
+    walks = [Walk(module, status, _flags(loop), awaited=_find_awaited(loop), fails=True) for status in GOOD]
+    ends = [walk.ways(success) for walk in walks]
     leaving = [ways for ways in ends if any(map(is_out, ways)) and ON not in ways]
     if not leaving:
         return False

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from forbear_audit.libraries.errors import error_names, is_status_error
 from forbear_audit.loops.statuses import Status, truth
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import RAISERS
+from forbear_audit.reading.patterns import ERROR_NAMES, RAISERS
 
 ON, AGAIN, BREAK, RETURN = "on", "again", "break", "return"
 _RAISE = "raise "  # with the dotted name of the error behind it
@@ -58,6 +58,7 @@ class Walk:
 
     A constant that is assigned to one of `flags` leaves the loop, and so does a result for one that is `awaited`. With
     `is_limit` the attempt is the last one: a test for which it is true leaves the loop if it can, and repeats nothing.
+    With `fails` code that makes an error and keeps it goes on to the next round.
     """
 
     module: Module
@@ -66,6 +67,7 @@ class Walk:
     is_limit: Callable[[ast.expr], bool] | None = None
     depth: int = 0
     awaited: frozenset[str] = frozenset()
+    fails: bool = False
 
     def ways(self, body: list[ast.stmt]) -> set[str]:
         """Return how statements may end: ON, AGAIN (by `continue`), BREAK, RETURN, or "raise " with an error."""
@@ -106,6 +108,8 @@ class Walk:
                 targets=targets, value=ast.Constant(value=bool()) | ast.List(elts=[]) | ast.Dict(keys=[])
             ) if self.flags:
                 return {BREAK} if self.flags & set(map(ast.unparse, targets)) else {ON}
+            case ast.Assign(value=ast.Call(func=ast.Name(name))) if self.fails and ERROR_NAMES.search(name):
+                return {AGAIN}
             case ast.Assign([ast.Name(name)], ast.Compare() | ast.Attribute() as value) if name in self.flags:
                 return {BREAK} if truth(self.module, value, self.status) else {ON}  # `done = response.status < 300`
             case ast.Assign(targets=targets, value=value) if self.awaited and not isinstance(value, ast.Constant):

@@ -53,10 +53,8 @@ def is_polling(
         return True
     if any(map(patterns.HEALTH_URLS.search, texts_in(attempt.body))):
         return True
-    handlers = join_bodies(attempt.handlers)
-    return _says(handlers) or _looks_only(
-        attempt, [*statements_after(module, loop, attempt), *statements_below(module, loop)]
-    )
+    later = [*statements_after(module, loop, attempt), *statements_below(module, loop)]
+    return (_says(join_bodies(attempt.handlers)) and not _gives(attempt, later)) or _looks_only(attempt, later)
 
 
 def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
@@ -155,6 +153,17 @@ def _says(nodes: list[ast.stmt]) -> bool:
     """Return whether a message says that the loop waits for something, and not that it retries."""
     texts = texts_in(nodes)
     return any(map(patterns.SAYS_IT_WAITS.search, texts)) and not any(map(patterns.RETRIES.search, texts))
+
+
+def _gives(attempt: ast.Try, later: list[ast.stmt]) -> bool:
+    """Return whether an attempt returns what it gets, or code that runs later uses that."""
+    used = set[str]().union(*map(names_in, later))
+    results = [*find_all(attempt.body, ast.Return), *find_all(attempt.body, ast.Assign)]
+    return any(
+        any(calls_in([node])) if isinstance(node, ast.Return) else bool(used & names_stored(node.targets))
+        for node in results
+        if not isinstance(node.value, ast.Constant)
+    )
 
 
 def _looks_only(attempt: ast.Try, later: list[ast.stmt]) -> bool:

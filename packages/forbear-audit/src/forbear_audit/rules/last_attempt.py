@@ -21,7 +21,7 @@ from forbear_audit.reading.names import is_none
 from forbear_audit.reading.patterns import TIMED_OUT
 from forbear_audit.reading.retry_use import Flaw, RetryUse
 from forbear_audit.reading.scopes import Loop, walk_inside
-from forbear_audit.reading.syntax import calls_in, find_all, has, join_bodies, names_in, names_stored
+from forbear_audit.reading.syntax import calls_in, find_all, has, join_bodies, names_in, names_stored, statements_of_handlers
 
 _LOST = "the last error is not the cause of this one"
 
@@ -67,7 +67,10 @@ def _is_time_over(use: RetryUse, raised: ast.Raise) -> bool:
 def _is_final(module: Module, loop: Loop, node: ast.Raise, counting: set[str]) -> bool:
     """Return whether a `raise` in a loop stands for the end of the attempts: no test of something else is around."""
     around = next(part for part in module.ancestors(node) if isinstance(part, (ast.If, ast.ExceptHandler, Loop)))
-    return is_limit(loop, around.test, counting) if isinstance(around, ast.If) else around is not loop
+    if around is loop:  # it stands below the handler, which goes on unless the attempts are used up
+        handlers = statements_of_handlers(loop.body)
+        return any(has(test, ast.Continue) and is_limit(loop, test.test, counting) for test in find_all(handlers, ast.If))
+    return is_limit(loop, around.test, counting) if isinstance(around, ast.If) else True
 
 
 def _is_counted(loop: Loop, counting: set[str]) -> bool:

@@ -96,7 +96,8 @@ def _find_client_retry(module: Module, use: RetryUse, call: ast.Call) -> str | N
         if name in ("Exception", "BaseException"):
             repeated = not use.policy.errors.has_predicate
         elif package == "google" and name != TASK_FAILED:
-            repeated = last in ("RetryError", "GoogleAPIError")
+            uploads = getattr(call.func, "attr", "").startswith("load_table_from_")  # it ends with the error itself
+            repeated = last in ("RetryError", "GoogleAPIError") or (uploads and root == "google")
         elif last == "ClientError" and use.policy.errors.has_predicate:  # botocore repeats only some of these
             handlers = find_all([*use.code.region, *use.code.around], ast.ExceptHandler)
             repeated = any(OVERLOAD_CODES.search(ast.unparse(handler)) for handler in handlers)

@@ -8,6 +8,7 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import EVENT_KINDS, WEBHOOKS
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.scopes import Function, keyword, walk_inside
+from forbear_audit.reading.syntax import find_all
 
 _FAILURES = ("HttpResponseServerError", "HTTPInternalServerError", "HTTPServiceUnavailable", "HTTPBadGateway")
 _TAKE_A_STATUS = ("abort", "HTTPException", "Response")
@@ -18,6 +19,8 @@ _POLICY = RetryPolicy("webhook", waits=Waits(reads_header=True), errors=RetriedE
 def find_webhooks(module: Module) -> Iterator[tuple[RetryPolicy, ast.AST, RepeatedCode]]:
     """Yield the policy of the sender, the last answer of 5xx, and what a webhook does up to that."""
     for function in module.functions:
+        if [one.arg for one in function.args.args] == ["event", "context"]:
+            yield from _read_batch(module, function)
         if not _is_webhook(module, function):
             continue
         nodes = [*walk_inside(function.body)]
@@ -25,6 +28,18 @@ def find_webhooks(module: Module) -> Iterator[tuple[RetryPolicy, ast.AST, Repeat
         if answers and not any(_knows_the_event(module, node) for node in nodes):
             region = [statement for statement in function.body if statement.lineno <= answers[-1].lineno]
             yield _POLICY, answers[-1], RepeatedCode(region, function, by_call=True)
+
+
+def _read_batch(module: Module, function: Function) -> Iterator[tuple[RetryPolicy, ast.AST, RepeatedCode]]:
+    """Yield what a Lambda does for each record of an event: after an error it gets all of them again."""
+    text = ast.unparse(function)
+    if "batchItemFailures" in text or "idempot" in text:
+        return
+    for loop in find_all(function.body, ast.For):
+        handlers = [*find_all(loop.body, ast.ExceptHandler)]
+        swallows = any(not any(find_all(handler.body, ast.Raise)) for handler in handlers)
+        if "Records" in ast.unparse(loop.iter) and not swallows and not any(_knows_the_event(module, n) for n in loop.body):
+            yield _POLICY, loop, RepeatedCode(loop.body, function, by_call=True)
 
 
 def _is_webhook(module: Module, function: Function) -> bool:
