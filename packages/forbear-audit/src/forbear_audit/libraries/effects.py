@@ -12,7 +12,7 @@ from forbear_audit.libraries import clients, http, keys, sdks, sql
 from forbear_audit.libraries.lookups import adds_to_read, looks_first
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.objects import is_stub
-from forbear_audit.reading.patterns import ACTING_COMMANDS, FILE_MODE
+from forbear_audit.reading.patterns import ACTING_COMMANDS, ACTING_NAMES, FILE_MODE
 from forbear_audit.reading.scopes import from_package, hides_arguments, keyword
 from forbear_audit.reading.syntax import calls_in, calls_method, find_all
 
@@ -107,7 +107,17 @@ def _judge(module: Module, call: ast.Call, region: list[ast.stmt]) -> UnsafeCall
         return UnsafeCall(call, *statement, "sql")
     if _appends(module, call, region):
         return UnsafeCall(call, "appending to a file", "what a failed attempt wrote stays in the file", "file")
+    if _writes_to_device(module, call):
+        return UnsafeCall(call, f"{ast.unparse(call.func)}()", "the device may have acted before it failed", "network")
     return _program(module, call)
+
+
+def _writes_to_device(module: Module, call: ast.Call) -> bool:
+    """Return whether a function whose name says that it acts writes to a socket or a serial port."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("write", "send", "sendall", "sendto"):
+        return False
+    function, made = module.function_of(call), sdks.maker(module, call.func.value)
+    return function is not None and made.startswith(("socket.", "serial.")) and bool(ACTING_NAMES.search(function.name))
 
 
 def _list_made(module: Module, call: ast.Call) -> Iterator[ast.stmt]:
@@ -129,7 +139,11 @@ def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
 
 def _program(module: Module, call: ast.Call) -> UnsafeCall | None:
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    is_remote = owner is not None and call.func.attr in (*_RUNS, "exec_command") and sdks.maker(module, owner).startswith(_SHELLS)
+    is_remote = (
+        owner is not None
+        and call.func.attr in (*_RUNS, "exec_command")
+        and sdks.maker(module, owner).startswith(_SHELLS)
+    )
     if not (is_remote or from_package(module.name_of(call.func), "subprocess", *_RUNS)) or not call.args:
         return None
     line = ast.unparse(module.value(call.args[0]) or call.args[0])

@@ -37,7 +37,11 @@ def looks_first(module: Module, call: ast.Call, region: list[ast.stmt], *, chang
 
 def adds_to_read(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
     """Return whether a call writes back what an attempt has read and added to: `row.count += 1`, `row.save()`."""
-    if not isinstance(call.func, ast.Attribute) or not WRITES_BACK.search(call.func.attr) or CONDITIONS.search(ast.unparse(call)):
+    if (
+        not isinstance(call.func, ast.Attribute)
+        or not WRITES_BACK.search(call.func.attr)
+        or CONDITIONS.search(ast.unparse(call))
+    ):
         return False
     assigns = [node for node in find_all(region, ast.Assign) if node.lineno <= call.lineno]
     read = set[str]()
@@ -53,7 +57,12 @@ def adds_to_read(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool
             return True
     owner = ast.unparse(call.func.value)
     sums = [*call.args, *(node.value for node in assigns if passed & names_stored([node]))]
-    parts = [part for item in sums for part in ast.walk(item) if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub))]
+    parts = [
+        part
+        for item in sums
+        for part in ast.walk(item)
+        if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub))
+    ]
     of_owner = {name for node in assigns if _asks(node.value, owner) for name in names_stored([node])}
     return any(plain_names_in(part) & of_owner or _asks(part, owner) for part in parts)
 

@@ -57,13 +57,13 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
     dotted = made or module.name_of(call.func)
     method = call.func.attr if isinstance(call.func, ast.Attribute) else dotted.rpartition(".")[2]
     if owner is not None and made.endswith("Stub"):
-        words = (part.capitalize() if part.isupper() else part[:1].upper() + part[1:] for part in method.split("_"))
-        return None if patterns.HARMLESS_RPCS.search("".join(words)) else (f"the RPC {method}()", _TWICE)
+        return None if _is_harmless_rpc(method) else (f"the RPC {method}()", _TWICE)
     if owner is not None and _is_remote(owner, made):
         asked = next((name for name in map(module.constant, call.args[4:5]) if isinstance(name, str)), method)
         method = asked if method in _CALLS_BY_NAME else method
         words = patterns.WORD_STARTS.sub("_", method).lower()
         acts = any(says.search(words) for says in (patterns.ACTING_METHODS, patterns.ACTING_NAMES))
+        acts = not _is_harmless_rpc(method) if method[:1].isupper() else acts
         return (f"the call {method}()", _TWICE) if acts else None
     package = dotted.partition(".")[0] if not from_package(dotted, "django.core.mail") else "smtplib"
     first = module.value(call.args[0]) if call.args else None
@@ -94,6 +94,12 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
         if not is_client or forbear.explain(f"/google.cloud.{service}/{method}").repeatable:
             return None
     return _judge_key(module, call, region, f"{package}: {method}()")
+
+
+def _is_harmless_rpc(method: str) -> bool:
+    """Return whether the name of an RPC, or of an operation of SOAP, says that it only reads or sets something."""
+    words = (part.capitalize() if part.isupper() else part[:1].upper() + part[1:] for part in method.split("_"))
+    return bool(patterns.HARMLESS_RPCS.search("".join(words)))
 
 
 def find_unknown_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:
@@ -153,7 +159,7 @@ def _judge_key(module: Module, call: ast.Call, region: list[ast.stmt], what: str
 
 def _is_remote(owner: ast.expr, made: str) -> bool:
     """Return whether each method of an object is a call of a server: of a service of SOAP, or of XML-RPC."""
-    is_soap = isinstance(owner, ast.Attribute) and owner.attr == "service" and from_package(made, "zeep")
+    is_soap = isinstance(owner, ast.Attribute) and owner.attr == "service" and (not made or from_package(made, "zeep"))
     return is_soap or from_package(made, "suds") or made.endswith(".ServerProxy")
 
 

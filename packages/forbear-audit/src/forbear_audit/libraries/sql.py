@@ -4,6 +4,7 @@ import ast
 import re
 
 from forbear_audit.libraries import keys, sdks
+from forbear_audit.libraries.http import is_reading
 from forbear_audit.libraries.keys import is_inside
 from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
@@ -31,8 +32,9 @@ def find_unsafe_statement(module: Module, call: ast.Call, region: list[ast.stmt]
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if name in _BATCHES:
         text = _text(module, call.args[1]) if len(call.args) > 1 else None
-    elif isinstance(call.func, ast.Attribute) and name in (*_RUNS, *_COPIES) and call.args:
+    elif isinstance(call.func, ast.Attribute) and name in (*_RUNS, *_COPIES, "callproc") and call.args:
         text = "INSERT INTO" if name == "copy_from" else _text(module, call.args[0])
+        text = f"CALL {text}" if name == "callproc" else text
     else:
         return None
     if text is not None and patterns.COPIES.search(text):
@@ -40,7 +42,7 @@ def find_unsafe_statement(module: Module, call: ast.Call, region: list[ast.stmt]
     if (
         text is None
         or patterns.HARMLESS_INSERTS.search(text)
-        or not (patterns.INSERTS.search(text) or patterns.ADDING_UPDATES.search(text))
+        or not (patterns.INSERTS.search(text) or patterns.ADDING_UPDATES.search(text) or _runs_procedure(text))
     ):
         return None
     values = module.value(call.args[0]) if call.args else None
@@ -55,6 +57,12 @@ def find_unsafe_statement(module: Module, call: ast.Call, region: list[ast.stmt]
     words = " ".join(text.split()[:3])
     how = "the commit may have worked" if committed else "autocommit keeps it after a lost response"
     return words, f"{how}, and there is no ON CONFLICT"
+
+
+def _runs_procedure(text: str) -> bool:
+    """Return whether a statement runs a procedure that does more than to read or set something, by its name."""
+    found = patterns.PROCEDURES.search(text)
+    return found is not None and not is_reading(found[1])
 
 
 def _text(module: Module, expr: ast.expr) -> str | None:

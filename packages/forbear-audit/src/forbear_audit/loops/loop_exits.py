@@ -80,7 +80,8 @@ def success_leaves(module: Module, loop: Loop, attempt: ast.Try) -> bool:
     success = [*attempt.body, *attempt.orelse, *statements_after(module, loop, attempt)]
     walks = [Walk(module, status, _flags(loop), awaited=_find_awaited(loop), fails=True) for status in GOOD]
     ends = [walk.ways(success) for walk in walks]
-    leaving = [ways for ways in ends if any(map(is_out, ways)) and ON not in ways]
+    waits = any(map(WAITS.search, functions_in(success)))  # then it may look again until it likes the answer
+    leaving = [ways for ways in ends if any(map(is_out, ways)) and (ON not in ways or not (waits or AGAIN in ways))]
     if not leaving:
         return False
     if all(AGAIN in ways for ways in leaving) and not any(map(WAITS.search, functions_in(loop.body))):

@@ -158,7 +158,10 @@ class Module(Objects):
                 made = self.adopt(self.home_of(call), call_like(made, made))
             first = call.args[0] if call.args and last == "Field" else None
             return made.body if isinstance(made, ast.Lambda) else made or keyword(call, "default") or first
-        if last in ("enter_context", "enter_async_context", "closing", "nullcontext", "staticmethod") and len(call.args) == 1:
+        if (
+            last in ("enter_context", "enter_async_context", "closing", "nullcontext", "staticmethod")
+            and len(call.args) == 1
+        ):
             return call.args[0]
         if dotted in ("getattr", "typing.cast", "cast"):
             return call.args[-1] if len(call.args) > 1 + (last == "getattr") else None

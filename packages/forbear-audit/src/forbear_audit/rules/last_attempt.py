@@ -21,7 +21,15 @@ from forbear_audit.reading.names import is_none
 from forbear_audit.reading.patterns import TIMED_OUT
 from forbear_audit.reading.retry_use import Flaw, RetryUse
 from forbear_audit.reading.scopes import Loop, walk_inside
-from forbear_audit.reading.syntax import calls_in, find_all, has, join_bodies, names_in, names_stored, statements_of_handlers
+from forbear_audit.reading.syntax import (
+    calls_in,
+    find_all,
+    has,
+    join_bodies,
+    names_in,
+    names_stored,
+    statements_of_handlers,
+)
 
 _LOST = "the last error is not the cause of this one"
 
@@ -69,7 +77,9 @@ def _is_final(module: Module, loop: Loop, node: ast.Raise, counting: set[str]) -
     around = next(part for part in module.ancestors(node) if isinstance(part, (ast.If, ast.ExceptHandler, Loop)))
     if around is loop:  # it stands below the handler, which goes on unless the attempts are used up
         handlers = statements_of_handlers(loop.body)
-        return any(has(test, ast.Continue) and is_limit(loop, test.test, counting) for test in find_all(handlers, ast.If))
+        return any(
+            has(test, ast.Continue) and is_limit(loop, test.test, counting) for test in find_all(handlers, ast.If)
+        )
     return is_limit(loop, around.test, counting) if isinstance(around, ast.If) else True
 
 

@@ -38,8 +38,12 @@ def _read_batch(module: Module, function: Function) -> Iterator[tuple[RetryPolic
     for loop in find_all(function.body, ast.For):
         handlers = [*find_all(loop.body, ast.ExceptHandler)]
         swallows = any(not any(find_all(handler.body, ast.Raise)) for handler in handlers)
-        if "Records" in ast.unparse(loop.iter) and not swallows and not any(_knows_the_event(module, n) for n in loop.body):
-            yield _POLICY, loop, RepeatedCode(loop.body, function, by_call=True)
+        if (
+            "Records" in ast.unparse(loop.iter)
+            and not swallows
+            and not any(_knows_the_event(module, n) for n in loop.body)
+        ):
+            yield _POLICY, loop, RepeatedCode([loop], function, by_call=True)
 
 
 def _is_webhook(module: Module, function: Function) -> bool:
