@@ -108,14 +108,11 @@ def _apply_edit(node: Any, edit: Edit) -> Any:
 
 def _closed(node: Any, more: tuple[type, ...] = ()) -> Any:
     """Return an expression that another operator may follow: in parentheses where it binds less tightly."""
-    loose = isinstance(node, (*_LOOSE, *more)) and not (isinstance(node, cst.BinaryOperation) and _binds(node))
+    binds = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Multiply, cst.Divide, cst.Power))
+    loose = isinstance(node, (*_LOOSE, *more)) and not binds
     if not loose or node.lpar:
         return node
     return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-
-
-def _binds(node: cst.BinaryOperation) -> bool:
-    return isinstance(node.operator, (cst.Multiply, cst.Divide, cst.Power))
 
 
 def _keyword(name: str, text: str) -> cst.Arg:

@@ -88,7 +88,8 @@ def _judge(module: Module, call: ast.Call, region: list[ast.stmt]) -> UnsafeCall
         return UnsafeCall(call, f"{ast.unparse(call.func)}()", why, kind)
     request = http.request_of(module, call)
     if request is not None:
-        region = [*region, *_list_made(module, call)]
+        made = (module.resolve_call(each)[1] for each in calls_in(call.args))  # each attempt runs these, too
+        region = [*region, *(part for function in made if function is not None for part in function.body)]
         why = http.find_unsafe_request(module, request, region)
         if not why:
             return None
@@ -118,13 +119,6 @@ def _writes_to_device(module: Module, call: ast.Call) -> bool:
         return False
     function, made = module.function_of(call), sdks.maker(module, call.func.value)
     return function is not None and made.startswith(("socket.", "serial.")) and bool(ACTING_NAMES.search(function.name))
-
-
-def _list_made(module: Module, call: ast.Call) -> Iterator[ast.stmt]:
-    """Yield the code of the functions that make what a call passes: each attempt runs it, too."""
-    for made in calls_in(call.args):
-        function = module.resolve_call(made)[1]
-        yield from function.body if function is not None else ()
 
 
 def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:

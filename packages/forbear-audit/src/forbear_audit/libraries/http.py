@@ -1,7 +1,6 @@
 """Requests in code: their method and URL where they can be read, and whether they may be executed twice."""
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -198,15 +197,13 @@ def _is_harmless(module: Module, request: CodeRequest) -> bool:
     if path and patterns.HARMLESS_PATHS.search(path):
         return True
     body = module.value(keyword(request.call, "json"))
-    if isinstance(body, ast.Dict) and any(
-        _names_reading(module, *pair) for pair in zip(body.keys, body.values, strict=True)
-    ):
+    items = zip(body.keys, body.values, strict=True) if isinstance(body, ast.Dict) else ()
+    if any(_names_reading(module, *pair) for pair in items):
         return True
     call = request.call
     place = keyword(call, "url") or next((item for item in call.args if not isinstance(item, ast.Constant)), None)
-    if isinstance(place, (ast.Name, ast.Attribute)) and patterns.HARMLESS_URL_NAMES.search(
-        ast.unparse(place).rpartition(".")[2]
-    ):
+    named = ast.unparse(place).rpartition(".")[2] if isinstance(place, (ast.Name, ast.Attribute)) else ""
+    if patterns.HARMLESS_URL_NAMES.search(named):
         return True
     function, owner = _find_writer(module, call), module.class_of(call)
     if function is not None and patterns.TOKEN_READS.search(ast.unparse(function)):
@@ -214,11 +211,8 @@ def _is_harmless(module: Module, request: CodeRequest) -> bool:
     name = patterns.WORD_STARTS.sub("_", function.name).lower() if function is not None else ""
     if is_reading(name):
         return True
-    return (
-        owner is not None
-        and bool(patterns.READING_CLASSES.search(owner.name))
-        and not patterns.WRITING_FUNCTIONS.search(name)
-    )
+    reads = owner is not None and patterns.READING_CLASSES.search(owner.name)
+    return bool(reads) and not patterns.WRITING_FUNCTIONS.search(name)
 
 
 def _names_reading(module: Module, key: ast.expr | None, value: ast.expr) -> bool:
@@ -231,16 +225,9 @@ def _names_reading(module: Module, key: ast.expr | None, value: ast.expr) -> boo
 
 def _mutates(module: Module, call: ast.Call) -> bool:
     """Return whether a request sends a mutation of GraphQL."""
-    return any(patterns.MUTATIONS.search(text) for text in _texts(module, call))
-
-
-def _texts(module: Module, call: ast.Call) -> Iterator[str]:
-    """Yield the constant texts that a request sends in its body."""
     body = module.value(keyword(call, "json", "data", "content"))
-    for item in body.values if isinstance(body, ast.Dict) else [body]:
-        text = module.constant(item)
-        if isinstance(text, str):
-            yield text
+    texts = map(module.constant, body.values if isinstance(body, ast.Dict) else [body])
+    return any(isinstance(text, str) and patterns.MUTATIONS.search(text) for text in texts)
 
 
 def _is_part(module: Module, call: ast.Call) -> bool:

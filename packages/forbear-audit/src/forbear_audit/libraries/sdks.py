@@ -58,7 +58,8 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
     method = call.func.attr if isinstance(call.func, ast.Attribute) else dotted.rpartition(".")[2]
     if owner is not None and made.endswith("Stub"):
         return None if _is_harmless_rpc(method) else (f"the RPC {method}()", _TWICE)
-    if owner is not None and _is_remote(owner, made):
+    is_soap = isinstance(owner, ast.Attribute) and owner.attr == "service" and (not made or from_package(made, "zeep"))
+    if owner is not None and (is_soap or from_package(made, "suds") or made.endswith(".ServerProxy")):
         asked = next((name for name in map(module.constant, call.args[4:5]) if isinstance(name, str)), method)
         method = asked if method in _CALLS_BY_NAME else method
         words = patterns.WORD_STARTS.sub("_", method).lower()
@@ -155,12 +156,6 @@ def _judge_key(module: Module, call: ast.Call, region: list[ast.stmt], what: str
     if key is None:
         return what, _TWICE
     return (what, keys.WHY) if keys.find_fresh(module, key, region) is not None else None
-
-
-def _is_remote(owner: ast.expr, made: str) -> bool:
-    """Return whether each method of an object is a call of a server: of a service of SOAP, or of XML-RPC."""
-    is_soap = isinstance(owner, ast.Attribute) and owner.attr == "service" and (not made or from_package(made, "zeep"))
-    return is_soap or from_package(made, "suds") or made.endswith(".ServerProxy")
 
 
 def find_adding(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:

@@ -39,11 +39,11 @@ def find_unsafe_statement(module: Module, call: ast.Call, region: list[ast.stmt]
         return None
     if text is not None and patterns.COPIES.search(text):
         text = f"INSERT INTO {text.split()[1]}"
-    if (
-        text is None
-        or patterns.HARMLESS_INSERTS.search(text)
-        or not (patterns.INSERTS.search(text) or patterns.ADDING_UPDATES.search(text) or _runs_procedure(text))
-    ):
+    if text is None or patterns.HARMLESS_INSERTS.search(text):
+        return None
+    called = patterns.PROCEDURES.search(text)
+    acts = called is not None and not is_reading(called[1])
+    if not (acts or patterns.INSERTS.search(text) or patterns.ADDING_UPDATES.search(text)):
         return None
     values = module.value(call.args[0]) if call.args else None
     if isinstance(values, ast.Call) and keys.has_own_id(module, module.whole(values), region):
@@ -57,12 +57,6 @@ def find_unsafe_statement(module: Module, call: ast.Call, region: list[ast.stmt]
     words = " ".join(text.split()[:3])
     how = "the commit may have worked" if committed else "autocommit keeps it after a lost response"
     return words, f"{how}, and there is no ON CONFLICT"
-
-
-def _runs_procedure(text: str) -> bool:
-    """Return whether a statement runs a procedure that does more than to read or set something, by its name."""
-    found = patterns.PROCEDURES.search(text)
-    return found is not None and not is_reading(found[1])
 
 
 def _text(module: Module, expr: ast.expr) -> str | None:
@@ -121,7 +115,8 @@ def find_unsafe_model(module: Module, call: ast.Call, region: list[ast.stmt]) ->
         if method in _SAVES and isinstance(made, ast.Call) and is_new:
             return f"{ast.unparse(made.func)}.{method}()", _WHY
         updates = method in ("update", "aupdate") and "objects" in ast.unparse(owner)
-        if updates and any(_adds(option.value) for option in call.keywords):
+        sums = [option.value for option in call.keywords if isinstance(option.value, ast.BinOp)]
+        if updates and any(ast.unparse(each.func).endswith("F") for each in calls_in(sums)):
             return "an update of a column by itself", "it may have been done before the failure, and adds again"
     is_session = module.packages & {"sqlalchemy", "sqlmodel", "flask_sqlalchemy"} and (
         "session" in ast.unparse(owner).lower() or sdks.maker(module, owner).endswith(("Session", "sessionmaker"))
@@ -130,10 +125,6 @@ def find_unsafe_model(module: Module, call: ast.Call, region: list[ast.stmt]) ->
     if commits and method in _SESSION_ADDS:
         return f"{ast.unparse(owner)}.{method}()", "the commit may have worked, and a second row is added"
     return None
-
-
-def _adds(value: ast.expr) -> bool:
-    return isinstance(value, ast.BinOp) and any(ast.unparse(call.func).endswith("F") for call in calls_in([value]))
 
 
 def _is_model(module: Module, expr: ast.expr) -> bool:

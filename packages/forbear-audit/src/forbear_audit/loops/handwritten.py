@@ -96,15 +96,11 @@ def _read_status_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, Repeated
     if set(statuses) <= set(_STATES) or not _is_same(module, loop, None, loop.body, ()):
         return None
     limits = read_limits(module, loop)
-    if limits.unbounded and (is_service(module, loop) or (len(statuses) == len(FAILED) and not _runs_program(loop))):
+    runs_program = any(node.attr == "returncode" for node in find_all(loop.body, ast.Attribute))
+    if limits.unbounded and (is_service(module, loop) or (len(statuses) == len(FAILED) and not runs_program)):
         return None  # a loop that repeats a 401 for ever waits for a 200
     policy = RetryPolicy("loop", limits, read_waits(module, loop, (), limits.attempts))
     return policy, RepeatedCode(loop.body, module.function_of(loop), loop, (), statuses)
-
-
-def _runs_program(loop: Loop) -> bool:
-    """Return whether a loop looks at how a program ended."""
-    return any(node.attr == "returncode" for node in find_all(loop.body, ast.Attribute))
 
 
 def _read_result_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, RepeatedCode] | None:

@@ -54,7 +54,9 @@ def is_polling(
     if any(map(patterns.HEALTH_URLS.search, texts_in(attempt.body))):
         return True
     later = [*statements_after(module, loop, attempt), *statements_below(module, loop)]
-    return (_says(join_bodies(attempt.handlers)) and not _gives(attempt, later)) or _looks_only(attempt, later)
+    texts = texts_in(join_bodies(attempt.handlers))
+    says = any(map(patterns.SAYS_IT_WAITS.search, texts)) and not any(map(patterns.RETRIES.search, texts))
+    return (says and not _gives(attempt, later)) or _looks_only(attempt, later)
 
 
 def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
@@ -147,12 +149,6 @@ def _picks(value: ast.expr) -> bool:
     ):
         return False  # pop("key") takes the same item
     return ast.unparse(value.func).rpartition(".")[2] in _PICKS
-
-
-def _says(nodes: list[ast.stmt]) -> bool:
-    """Return whether a message says that the loop waits for something, and not that it retries."""
-    texts = texts_in(nodes)
-    return any(map(patterns.SAYS_IT_WAITS.search, texts)) and not any(map(patterns.RETRIES.search, texts))
 
 
 def _gives(attempt: ast.Try, later: list[ast.stmt]) -> bool:

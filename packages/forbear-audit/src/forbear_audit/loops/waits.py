@@ -46,7 +46,8 @@ def read_waits(module: Module, loop: Loop, tries: Sequence[ast.Try], attempts: f
     argument = calls[0].args[0] if calls[0].args else None
     given = {ast.unparse(call): call.args[0] for call in calls if call.args}
     differ = len(given) > 1 and not all(isinstance(item, ast.Constant) for item in given.values())
-    if argument is None or differ or mentions_header([argument]) or _is_within(module, loop, calls[0]):
+    around = next(node for node in module.ancestors(calls[0]) if isinstance(node, Loop))  # small steps, if another one
+    if argument is None or differ or mentions_header([argument]) or around is not loop:
         return waits
     closure = [argument, *walk_assigned(loop.body, argument), *(list_yielded(*made) if made is not None else ())]
     if any(HEADER.search(ast.unparse(node)) for node in closure):
@@ -121,12 +122,6 @@ def _polls(call: ast.Call) -> bool:
     """Return whether a call waits for an event for some time: `producer.poll(0.5)`."""
     given = [node for node in (*call.args, *(o.value for o in call.keywords)) if ast.unparse(node) not in ("0", "0.0")]
     return isinstance(call.func, ast.Attribute) and call.func.attr in ("poll", "flush", "select") and bool(given)
-
-
-def _is_within(module: Module, loop: Loop, call: ast.Call) -> bool:
-    """Return whether a call stands in a loop within the loop, as a wait in small steps that may be interrupted."""
-    around = next(node for node in module.ancestors(call) if isinstance(node, Loop))
-    return around is not loop
 
 
 def _longest(module: Module, loop: Loop, argument: ast.expr, attempts: float | None) -> float | None:

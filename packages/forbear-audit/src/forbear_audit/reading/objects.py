@@ -243,7 +243,14 @@ class Objects(Names):
             places = self.list_near()
             others = [(p, c) for p in places for c in p.top.values() if isinstance(c, ast.ClassDef)]
             others = [(p, c) for p, c in others if c.name != owner.name]
-            below = [(p, c) for p, c in others if c.bases and any(_is_class(self, owner, *b) for b in p.list_bases(c))]
+            same = (
+                {(owner.name, self.path)} if self.path is not None else set[tuple[str, object]]()
+            )  # may be read twice
+            below = [
+                (p, c)
+                for p, c in others
+                if c.bases and any(each is owner or (each.name, home.path) in same for home, each in p.list_bases(c))
+            ]
             wanted = {name for name in names_of(owner) if not name.startswith("__")}
             known[owner] = below or [(p, c) for p, c in others if wanted and wanted <= names_of(c)]
         return known[owner]
@@ -287,11 +294,6 @@ def _open_note(note: ast.expr) -> ast.expr | None:
             case _:
                 break
     return note if isinstance(note, (ast.Name, ast.Attribute)) else None
-
-
-def _is_class(home: Names, owner: ast.ClassDef, place: Names, other: ast.ClassDef) -> bool:
-    """Return whether two classes are the same one, which may have been read twice."""
-    return other is owner or (other.name == owner.name and place.path == home.path and place.path is not None)
 
 
 def is_stub(function: Function) -> bool:

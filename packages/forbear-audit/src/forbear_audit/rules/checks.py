@@ -126,7 +126,9 @@ def _errors(use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, s
         yield "CATCH-ALL", place, f"it retries {_short(swallowed[0])}, and so swallows interrupts or cancellation"
     elif errors.everything:
         yield "CATCH-ALL", place, "it retries every Exception, bugs included"
-    wrong = [name for name in names if is_hopeless(name) and name not in errors.cured and not _is_lock(name, use)]
+    moves = any(map(RENAMES.search, functions_in(use.code.region)))  # Windows refuses it while another program reads
+    known = {*errors.cured, *(["PermissionError"] if moves else [])}
+    wrong = [name for name in names if is_hopeless(name) and name not in known]
     if wrong and not momentary:
         message = f"another attempt does not cure {' or '.join(map(_short, wrong))}"
         yield "WRONG-ERROR", errors.places.get(wrong[0], place), message
@@ -143,11 +145,6 @@ def _wrong_statuses(use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
     if (answers or calls_method(use.code.attempt, "raise_for_status")) and not any(map(STATUS_READS.search, texts)):
         message = "the error stands for every status from 400, and 4xx is permanent"
         yield "WRONG-ERROR", use.policy.errors.node or use.node, message
-
-
-def _is_lock(name: str, use: RetryUse) -> bool:
-    """Return whether an error may pass: Windows refuses to move or remove a file that another program has open."""
-    return name == "PermissionError" and any(map(RENAMES.search, functions_in(use.code.region)))
 
 
 def _short(name: str) -> str:

@@ -133,7 +133,8 @@ def _find_by_name(module: Module, seen: set[int]) -> Iterator[RetryUse]:
                 pass
     for call in module.calls:
         if id(call) not in seen and id(call.func) not in seen and _repeats_by_name(module, call.func):
-            places = (at for at, item in enumerate(call.args) if _is_given(module, item))
+            kinds = (ast.Name, ast.Attribute, ast.Call, ast.Lambda)
+            places = (at for at, each in enumerate(call.args) if isinstance(each, kinds) and module.is_function(each))
             given = next((_read_repeated_code(module, call, at) for at in places), None)
             if given is not None:
                 yield RetryUse(_guess_policy(module, call), call, given, defined_elsewhere=True)
@@ -145,12 +146,6 @@ def _repeats_by_name(module: Module, made: ast.expr) -> bool:
     if not RETRY_WRAPPERS.search(name) or module.name_of(made).partition(".")[0] in PACKAGES:
         return False
     return module.definition(made)[1] is None and not module.values(made)
-
-
-def _is_given(module: Module, item: ast.expr) -> bool:
-    return isinstance(item, ast.Lambda) or (
-        isinstance(item, (ast.Name, ast.Attribute, ast.Call)) and module.is_function(item)
-    )
 
 
 def _guess_policy(module: Module, made: ast.expr) -> RetryPolicy:

@@ -51,14 +51,10 @@ def find_layered(module: Module) -> Iterator[RetryUse]:
     for call in module.calls:
         layer = _find_layer(module, call, call.func) if isinstance(call.func, ast.Attribute) else None
         if layer is not None:
-            code = RepeatedCode(_list_sent(module, call), by_call=True, call=call, around=layer.around)
+            sent = [*module.keep(_index_batches).get(call, []), call]  # after what was put into the batch
+            region: list[ast.stmt] = [ast.copy_location(ast.Expr(one), one) for one in sent]
+            code = RepeatedCode(region, by_call=True, call=call, around=layer.around)
             yield RetryUse(layer.policy, call, code, defined_elsewhere=True)
-
-
-def _list_sent(module: Module, call: ast.Call) -> list[ast.stmt]:
-    """Return a call as code, after those that have put something into the batch that it sends."""
-    puts = module.keep(_index_batches).get(call, [])
-    return [ast.copy_location(ast.Expr(one), one) for one in (*puts, call)]
 
 
 def _index_batches(module: Module) -> dict[ast.Call, list[ast.Call]]:
@@ -86,7 +82,8 @@ def _index_mounted(module: Module) -> dict[ast.expr | None, list[ast.expr]]:
 def _find_layer(module: Module, call: ast.Call, function: ast.Attribute) -> _Layer | None:
     """Return the layer that a call goes through, None without one."""
     given = keyword(call, "retry")
-    if given is not None and _is_chosen(module, call, given):
+    is_passed_on = given is not None and module.is_parameter(given)
+    if given is not None and not (is_passed_on or module.resolve_call(call)[1] or module.is_function(call)):
         option = module.value(given) or given
         policy = read_policy(module, option) if isinstance(option, ast.Call) else None
         if module.name_of(option).endswith(".DEFAULT_RETRY"):
@@ -109,11 +106,6 @@ def _find_layer(module: Module, call: ast.Call, function: ast.Attribute) -> _Lay
             break
         owner = value.value
     return None
-
-
-def _is_chosen(module: Module, call: ast.Call, option: ast.expr) -> bool:
-    """Return whether code gives a client of others a policy, and does not only pass on what it gets."""
-    return not (module.is_parameter(option) or module.resolve_call(call)[1] or module.is_function(call))
 
 
 def _keep_layers(module: Module) -> dict[ast.Call, _Layer | None]:

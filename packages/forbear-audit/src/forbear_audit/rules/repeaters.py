@@ -100,20 +100,15 @@ def _find_passing(module: Module, function: Function, depth: int) -> Repeater | 
         known = find_repeater(module, call.func, depth + 1) if given & {*order} else None
         taken = find_given(call, known) if known is not None else None
         if known is not None and isinstance(taken, ast.Name) and taken.id in order:
-            is_decorator = any(
-                isinstance(n, ast.Return) and _names_inner(function, n.value) for n in ast.walk(function)
-            )
+            inner = {node.name for node in function.body if isinstance(node, Function)}
+            results = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+            is_decorator = any(isinstance(value, ast.Name) and value.id in inner for value in results)
             place = None if is_decorator or known.taken is None else (order.index(taken.id), taken.id)
             if ast.unparse(call.func).startswith("self."):
                 return replace(known, taken=place)  # its options are those of the object
             policy = known.read(module, call.func if isinstance(call.func, ast.Call) else call)
             return Repeater(module, policy, ast.Constant(None), None, place, known.awaits)
     return None
-
-
-def _names_inner(function: Function, value: ast.expr | None) -> bool:
-    inner = {node.name for node in function.body if isinstance(node, Function)}
-    return isinstance(value, ast.Name) and value.id in inner
 
 
 def make_repeater(

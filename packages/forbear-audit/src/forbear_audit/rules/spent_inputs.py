@@ -23,12 +23,6 @@ _SPENT = ("iter", "map", "filter", "zip", "reversed", "enumerate")
 """The builtins whose result can be read once."""
 
 
-def _rewinds(module: Module, call: ast.Call) -> bool:
-    """Return whether a client goes back to the begin of the `files` that it sends, as httpx does."""
-    packages = module.packages
-    return isinstance(call.func, ast.Attribute) and "httpx" in packages and "requests" not in packages
-
-
 def find_streams(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
     """Yield the open files that the caller passes and an attempt reads, if nothing goes back to their begin."""
     if use.code.function is None:
@@ -36,7 +30,8 @@ def find_streams(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple
     taken = {each.arg for each in parameters(use.code.function)} - own
     for call in (node for statement in use.code.region for node in ast.walk(statement) if isinstance(node, ast.Call)):
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        names = _BODIES if not _rewinds(module, call) else [name for name in _BODIES if name != "files"]
+        rewinds = method and "httpx" in module.packages and "requests" not in module.packages  # of its own `files`
+        names = [name for name in _BODIES if name != "files"] if rewinds else _BODIES
         bodies = [option.value for option in call.keywords if option.arg in names]
         sent = [node for body in bodies if not isinstance(body, ast.Call) for node in walk_inside([body])]
         sent += [*call.args] if method in _SENDS_FILES else []
@@ -108,7 +103,8 @@ def _find_read(body: list[ast.stmt]) -> Iterator[ast.expr]:
         parts: list[ast.expr] = []
         if isinstance(node, ast.Call):
             parts = [*node.args, *(option.value for option in node.keywords)]
-            parts += [part for item in parts if isinstance(item, _DISPLAYS) for part in _items(item)]
+            shown = [part for item in parts if isinstance(item, _DISPLAYS) for part in ast.walk(item)]
+            parts += [part for part in shown if isinstance(part, ast.Name)]  # {"file": ("a.txt", file)}
             parts += [node.func.value] if isinstance(node.func, ast.Attribute) and node.func.attr == "read" else []
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
             parts = [node.iter]
@@ -119,11 +115,6 @@ def _parts(value: ast.expr) -> Iterator[ast.expr]:
     """Yield an expression, or what a dictionary, a tuple or a list holds: `("a.txt", open("a.txt"))`."""
     inner = value.values if isinstance(value, ast.Dict) else getattr(value, "elts", None)
     yield from [value] if inner is None else (part for each in inner for part in _parts(each))
-
-
-def _items(display: ast.Dict | ast.Tuple | ast.List) -> list[ast.expr]:
-    """Return the names in a dictionary, a tuple or a list, and in those within: `{"file": ("a.txt", file)}`."""
-    return [node for node in ast.walk(display) if isinstance(node, ast.Name)]
 
 
 def _name_spent(module: Module, value: ast.expr | None) -> str | None:
@@ -147,11 +138,5 @@ def _name_spent(module: Module, value: ast.expr | None) -> str | None:
     if function is not None and any(isinstance(node, ast.Yield) for node in walk_inside(function.body)):
         return None if function.decorator_list else "generator"
     opened = name == "open" or (isinstance(value.func, ast.Attribute) and value.func.attr == "open")
-    return "file" if opened and _reads(module, value) else None
-
-
-def _reads(module: Module, call: ast.Call) -> bool:
-    modes = [module.constant(item) for item in call.args]
-    return not any(
-        isinstance(mode, str) and FILE_MODE.search(mode) and (mode[0] in "wax" or "+" in mode) for mode in modes
-    )
+    modes = [mode for mode in map(module.constant, value.args) if isinstance(mode, str) and FILE_MODE.search(mode)]
+    return "file" if opened and not any(mode[0] in "wax" or "+" in mode for mode in modes) else None

@@ -155,7 +155,9 @@ def find_unsafe_uses(module: Module, uses: RetryUses) -> Iterator[tuple[str, ast
     own = {use.code.function.name for use in uses if use.code.function is not None}
     for call in module.calls:
         named = getattr(call.func, "attr", getattr(call.func, "id", "")) in own
-        if not any(_says_act(text) or (named and text.isidentifier()) for text in _list_texts(module, call)):
+        texts = [*_list_texts(module, call)]
+        acts = any(text in _ACTING or INSERTS.search(text) or MUTATIONS.search(text) for text in texts)
+        if not (acts or (named and any(map(str.isidentifier, texts)))):
             continue
         home, function = module.resolve_behaviour(call)
         others = uses if home is module else home.keep(find_retries)
@@ -170,10 +172,6 @@ def find_unsafe_uses(module: Module, uses: RetryUses) -> Iterator[tuple[str, ast
         for rule, _, message in hits[:1] + keys[:1]:
             seen = "UNSAFE" if shown and rule == "MAYBE-UNSAFE" else rule
             yield seen, call, f"{message} (in {function.name}())", use.policy.library
-
-
-def _says_act(text: str) -> bool:
-    return text in _ACTING or bool(INSERTS.search(text) or MUTATIONS.search(text))
 
 
 def _list_texts(module: Module, call: ast.Call) -> Iterator[str]:
