@@ -23,7 +23,8 @@ EVERY = AuditSettings(select=tuple(RULES))
 RECALL = FOLDER.with_name("recall")
 FRESH = FOLDER.with_name("fresh")
 OPEN_KINDS = (
-    "styles", "reach", "layers", "habits", "shops", "desks", "trades", "firms", "fields", "offices", "councils", "harbours", "pipelines",
+    "styles", "reach", "layers", "habits", "shops", "desks", "trades", "firms", "fields", "offices", "councils",
+    "harbours", "pipelines",
 )  # fmt: skip
 """The files of which nothing is set aside."""
 SEED = "forbear recall 1"

@@ -33,17 +33,13 @@ def storm_plan(findings: Iterable[Finding]) -> StormPlan:
     Paths count from the current folder. A policy outside of functions, or an object, is suspected in its whole file.
     """
     folder = Path.cwd()
-    trees = cache(_tree)
+    trees = cache(lambda path: sources.read_tree(Path(path)) or ast.Module([], []))
     places = tuple(
         _place(finding, trees(finding.path), folder)
         for finding in findings
         if finding.rule in PROVABLE and not finding.cell
     )
     return StormPlan(places, folder)
-
-
-def _tree(path: str) -> ast.Module:
-    return sources.read_tree(Path(path)) or ast.Module([], [])
 
 
 def _place(finding: Finding, tree: ast.Module, folder: Path) -> StormPlace:

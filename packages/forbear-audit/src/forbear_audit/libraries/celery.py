@@ -74,11 +74,8 @@ def _read_options(module: Module, call: ast.Call, *, late: bool = False) -> Retr
     has_jitter = jitter is None or module.constant(jitter) is not False
     waits = Waits("unknown" if grows is ... else "growing" if grows else "fixed", has_jitter)
     more = ast.Call(call.func, [], [ast.keyword(None, kept)] if (kept := keyword(call, "retry_kwargs")) else [])
-    limits = _read_limits(
-        module,
-        keyword(module.whole(module.locate(ast.copy_location(more, call), call)), "max_retries")
-        or keyword(call, "max_retries"),
-    )
+    kept_limit = keyword(module.whole(module.locate(ast.copy_location(more, call), call)), "max_retries")
+    limits = _read_limits(module, kept_limit or keyword(call, "max_retries"))
     return RetryPolicy("celery", limits, waits, RetriedErrors(error_names(module, retried), retried))
 
 
@@ -95,11 +92,7 @@ def _read_handler(
 ) -> Iterator[Task]:
     """Yield the retry that an error handler of a task makes by `self.retry(...)`."""
     for call in calls_in(handler.body):
-        if not (
-            isinstance(call.func, ast.Attribute)
-            and call.func.attr == "retry"
-            and ast.unparse(call.func.value) in ("self", function.name)
-        ):
+        if ast.unparse(call.func) not in ("self.retry", f"{function.name}.retry"):
             continue
         names = ("BaseException",) if handler.type is None else error_names(module, handler.type)
         attempt = module.parents.get(handler)

@@ -83,15 +83,15 @@ def effects(
 
 def _judge(module: Module, call: ast.Call, region: list[ast.stmt]) -> UnsafeCall | None:
     if adds_to_read(module, call, region):
-        kind = "sql" if call.func.attr.endswith(("save", "commit", "flush")) else "network"  # type: ignore[attr-defined]
-        why = "it adds to what was read, so a second attempt adds once more"
-        return UnsafeCall(call, f"{ast.unparse(call.func)}()", why, kind)
+        text = ast.unparse(call.func)
+        kind = "sql" if text.endswith(("save", "commit", "flush")) else "network"
+        return UnsafeCall(call, f"{text}()", "it adds to what was read, so a second attempt adds once more", kind)
     request = http.request_of(module, call)
     if request is not None:
         made = (module.resolve_call(each)[1] for each in calls_in(call.args))  # each attempt runs these, too
         region = [*region, *(part for function in made if function is not None for part in function.body)]
-        why = http.find_unsafe_request(module, request, region)
-        if not why:
+        harm = http.find_unsafe_request(module, request, region)
+        if not harm:
             return None
         url = request.url or ""
         url = url[1:] if url.startswith("x/") else url  # a base that cannot be read is left out
@@ -99,7 +99,7 @@ def _judge(module: Module, call: ast.Call, region: list[ast.stmt]) -> UnsafeCall
         key = keys.find_fresh_key(module, request.call, region)
         if key is None and request.method == "PUT" and request.place:
             key = keys.find_fresh(module, request.place, region)
-        return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen or key is not None, key)
+        return UnsafeCall(call, f"{request.method} {url}".strip(), harm, "network", seen or key is not None, key)
     known = sdks.find_adding(module, call, region) or clients.find_unsafe_call(module, call, region)
     if known is not None:
         return UnsafeCall(call, *known, "network")
@@ -133,11 +133,8 @@ def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
 
 def _program(module: Module, call: ast.Call) -> UnsafeCall | None:
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    is_remote = (
-        owner is not None
-        and call.func.attr in (*_RUNS, "exec_command")
-        and sdks.maker(module, owner).startswith(_SHELLS)
-    )
+    names = (*_RUNS, "exec_command") if owner is not None and sdks.maker(module, owner).startswith(_SHELLS) else ()
+    is_remote = getattr(call.func, "attr", "") in names
     if not (is_remote or from_package(module.name_of(call.func), "subprocess", *_RUNS)) or not call.args:
         return None
     line = ast.unparse(module.value(call.args[0]) or call.args[0])

@@ -29,11 +29,8 @@ def error_names(module: Module, expr: ast.expr | None) -> tuple[str, ...] | None
     if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Add):
         return join_names([error_names(module, side) for side in (expr.left, expr.right)])
     if isinstance(expr, (ast.Tuple, ast.List, ast.Set)):
-        names = [
-            module.name_of(i)
-            for item in expr.elts
-            for i in (_open(module, item) if isinstance(item, ast.Starred) else [item])
-        ]
+        parts = [_open(module, item) if isinstance(item, ast.Starred) else [item] for item in expr.elts]
+        names = [module.name_of(item) for part in parts for item in part]
         return tuple(names) if all(names) else None
     name = module.name_of(expr)
     return (name,) if name and not (isinstance(expr, ast.Name) and module.home_of(expr).is_parameter(expr)) else None
@@ -104,13 +101,8 @@ def is_doubtful(name: str, kind: str) -> bool:
     last = name.rpartition(".")[2]
     if last == "ConnectionTimeout" and name.startswith(("elastic", "opensearch")):
         return True  # the answer took too long
-    if (
-        name in _KINDS["connect"]
-        or REFUSALS.search(last)
-        or is_conflict(name)
-        or (kind == "sql" and last in _KINDS["rolled_back"])
-        or is_hopeless(name)
-    ):
+    is_undone = kind == "sql" and last in _KINDS["rolled_back"]
+    if is_undone or name in _KINDS["connect"] or REFUSALS.search(last) or is_conflict(name) or is_hopeless(name):
         return False
     if name == "webhook.Failed":
         return kind != "file"  # what could not be written is often why it failed

@@ -37,11 +37,8 @@ def looks_first(module: Module, call: ast.Call, region: list[ast.stmt], *, chang
 
 def adds_to_read(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
     """Return whether a call writes back what an attempt has read and added to: `row.count += 1`, `row.save()`."""
-    if (
-        not isinstance(call.func, ast.Attribute)
-        or not WRITES_BACK.search(call.func.attr)
-        or CONDITIONS.search(ast.unparse(call))
-    ):
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if not isinstance(call.func, ast.Attribute) or not WRITES_BACK.search(name) or CONDITIONS.search(ast.unparse(call)):
         return False
     assigns = [node for node in find_all(region, ast.Assign) if node.lineno <= call.lineno]
     read = set[str]()
@@ -49,7 +46,7 @@ def adds_to_read(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool
         known = plain_names_in(node.value) & read or _read(module, node.value, {}) is not None
         read |= set[str]().union(*map(plain_names_in, node.targets)) if known else set()
     passed = plain_names_in(call)
-    if call.func.attr in ("commit", "acommit"):
+    if name in ("commit", "acommit"):
         passed |= read
     for step in find_all(region, ast.AugAssign):
         adds = isinstance(step.op, (ast.Add, ast.Sub)) and isinstance(step.target, (ast.Attribute, ast.Subscript))

@@ -114,8 +114,8 @@ def find_unknown_call(module: Module, call: ast.Call, region: list[ast.stmt]) ->
     package, _, method = dotted.partition(".")
     method = call.func.attr if isinstance(call.func, ast.Attribute) else method.rpartition(".")[2]
     if owner is not None and package in _MODELS:
-        acts = method in _VERBS and patterns.MODEL_JOBS.search(ast.unparse(owner))
-        return _judge_key(module, call, region, f"{package}: {method}()") if acts else None
+        works = method in _VERBS and patterns.MODEL_JOBS.search(ast.unparse(owner))
+        return _judge_key(module, call, region, f"{package}: {method}()") if works else None
     key = keys.find_named_key(module, call)
     if key is not None:
         return (f"{method}()", keys.WHY) if keys.find_fresh(module, key, region) is not None else None
@@ -201,11 +201,8 @@ def _is_named(module: Module, call: ast.Call, package: str) -> bool:
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     passed = next(iter(call.args), None)  # pymongo writes the `_id` that it makes into the caller's document
     holder = getattr(getattr(call.func, "value", None), "attr", "")  # client.indices.create(...)
-    return (
-        bool(patterns.NAMED_THINGS.search(method))
-        or holder in _NAMED
-        or (package in ("pymongo", "motor") and isinstance(passed, ast.Name))
-    )
+    is_named = holder in _NAMED or bool(patterns.NAMED_THINGS.search(method))
+    return is_named or (package in ("pymongo", "motor") and isinstance(passed, ast.Name))
 
 
 def maker(module: Module, owner: ast.expr) -> str:

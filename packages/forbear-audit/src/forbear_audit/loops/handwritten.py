@@ -60,11 +60,8 @@ def read_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, RepeatedCode] | 
     tries = [node for node in _statements(loop.body) if isinstance(node, ast.Try)]
     if len(tries) > _MOST_TRIES:
         return None
-    attempts = [
-        node
-        for node in tries
-        if any(continues(module, loop, handler) for handler in node.handlers) and success_leaves(module, loop, node)
-    ]
+    going_on = [node for node in tries if any(continues(module, loop, handler) for handler in node.handlers)]
+    attempts = [node for node in going_on if success_leaves(module, loop, node)]
     if not attempts:
         return _read_status_loop(module, loop) or _read_result_loop(module, loop)
     for attempt in attempts:
@@ -276,10 +273,8 @@ def _evidence(module: Module, loop: Loop, checked: list[ast.stmt], errors: tuple
     names = {name.id for name in find_all(statements_of_handlers(loop.body), ast.Name)}
     if "input" in functions_in(checked):
         return False
-    if any(
-        NETWORK_ERRORS.search(name.rpartition(".")[2]) or ("." in name and is_doubtful(name, "network"))
-        for name in errors
-    ):
+    lost = [name for name in errors if "." in name and is_doubtful(name, "network")]
+    if lost or any(NETWORK_ERRORS.search(name.rpartition(".")[2]) for name in errors):
         return True
     owner = module.class_of(loop)
     named = (head, *names, *([owner.name] if owner is not None else []))

@@ -79,14 +79,9 @@ def is_limit(loop: Loop, test: ast.expr, counting: set[str]) -> bool:
 def has_scope(module: Module, loop: Loop) -> bool:
     """Return whether a loop, or what it does, is within a limit of time such as `asyncio.timeout`."""
     for node in (*module.ancestors(loop), *walk_inside(loop.body)):
-        if (
-            isinstance(node, (ast.With, ast.AsyncWith))
-            and node not in loop.body
-            and any(
-                isinstance(i.context_expr, ast.Call) and TIME_SCOPES.search(module.name_of(i.context_expr.func))
-                for i in node.items
-            )
-        ):
+        items = node.items if isinstance(node, (ast.With, ast.AsyncWith)) and node not in loop.body else []
+        calls = [item.context_expr for item in items if isinstance(item.context_expr, ast.Call)]
+        if any(TIME_SCOPES.search(module.name_of(call.func)) for call in calls):
             return True
         if isinstance(node, Function):
             return False
@@ -122,13 +117,8 @@ def _is_time(loop: Loop, test: ast.expr, timed: set[str]) -> bool:
 def _names_of_waits(module: Module, loop: Loop) -> set[str]:
     """Return the names that sum up the waits (`waited += delay`, then `sleep(delay)`), and those computed from them."""
     waits = {ast.unparse(call.args[0]) for call in sleeps(module, loop.body) if call.args}
-    sums = {
-        ast.unparse(node.target)
-        for node in find_all(loop.body, ast.AugAssign)
-        if isinstance(node.op, (ast.Add, ast.Sub))
-        and ast.unparse(node.value) in waits
-        and not isinstance(node.value, ast.Constant)
-    }
+    steps = [node for node in find_all(loop.body, ast.AugAssign) if not isinstance(node.value, ast.Constant)]
+    sums = {ast.unparse(node.target) for node in steps if ast.unparse(node.value) in waits}
     for node in find_all(loop.body, ast.Assign):
         if names_in(node.value) & sums:
             sums |= {ast.unparse(target) for target in node.targets}

@@ -43,11 +43,8 @@ def is_polling(
         return True
     if attempt is None:
         return False
-    if (
-        errors
-        and set(errors) <= set(_ABSENT)
-        and not any(map(patterns.LEAVES_PROCESS.search, functions_in(attempt.body)))
-    ):
+    is_absent = bool(errors) and set(errors) <= set(_ABSENT)
+    if is_absent and not any(map(patterns.LEAVES_PROCESS.search, functions_in(attempt.body))):
         return True
     if errors and all("timeout" in error.lower() for error in errors) and _waits_for_other(module, loop, attempt):
         return True
@@ -154,12 +151,9 @@ def _picks(value: ast.expr) -> bool:
 def _gives(attempt: ast.Try, later: list[ast.stmt]) -> bool:
     """Return whether an attempt returns what it gets, or code that runs later uses that."""
     used = set[str]().union(*map(names_in, later))
-    results = [*find_all(attempt.body, ast.Return), *find_all(attempt.body, ast.Assign)]
-    return any(
-        any(calls_in([node])) if isinstance(node, ast.Return) else bool(used & names_stored(node.targets))
-        for node in results
-        if not isinstance(node.value, ast.Constant)
-    )
+    returns = any(any(calls_in([node])) for node in find_all(attempt.body, ast.Return))
+    kept = [node for node in find_all(attempt.body, ast.Assign) if not isinstance(node.value, ast.Constant)]
+    return returns or any(used & names_stored(node.targets) for node in kept)
 
 
 def _looks_only(attempt: ast.Try, later: list[ast.stmt]) -> bool:

@@ -48,11 +48,8 @@ def find_second_chances(module: Module) -> Iterator[tuple[RetryPolicy, RepeatedC
                 if names is not None and not any(is_doubtful(name, "network") for name in names):
                     continue
                 policy = RetryPolicy("loop", Limits(2), errors=RetriedErrors(names, has_predicate=True))
-                body = [
-                    statement
-                    for statement in attempt.body
-                    if any(ast.unparse(c) == ast.unparse(again[-1]) for c in calls_in([statement]))
-                ]
+                text = ast.unparse(again[-1])
+                body = [s for s in attempt.body if any(ast.unparse(call) == text for call in calls_in([s]))]
                 yield policy, RepeatedCode(body, module.function_of(attempt), by_call=True), attempt
 
 
@@ -65,11 +62,8 @@ def find_requeued(module: Module) -> Iterator[tuple[RetryPolicy, RepeatedCode, a
     for attempt in module.tries:
         function = module.function_of(attempt)
         for handler in attempt.handlers if function is not None else ():
-            puts = [
-                c.func.value
-                for c in calls_in(handler.body)
-                if isinstance(c.func, ast.Attribute) and c.func.attr in _PUTS
-            ]
+            made = [call.func for call in calls_in(handler.body) if isinstance(call.func, ast.Attribute)]
+            puts = [each.value for each in made if each.attr in _PUTS]
             if puts and function is not None and function not in read:
                 read[function] = {*_list_read(function)}
             again = function is not None and {*map(ast.unparse, puts)} & read.get(function, set())

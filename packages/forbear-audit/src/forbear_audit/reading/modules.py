@@ -226,12 +226,7 @@ class Module(Objects):
     def _options(self, expr: ast.expr, depth: int = 0) -> list[ast.keyword] | None:
         """Return the keywords that a dictionary stands for, with the items that are set later; None if unknown."""
         value = self.value(expr)
-        if (
-            isinstance(value, ast.Call)
-            and isinstance(value.func, ast.Name)
-            and value.func.id == "dict"
-            and not value.args
-        ):
+        if isinstance(value, ast.Call) and ast.unparse(value.func) == "dict" and not value.args:
             options = value.keywords
         elif isinstance(value, ast.Dict) and len(value.keys) <= _MOST_OPTIONS:
             options = list[ast.keyword]()

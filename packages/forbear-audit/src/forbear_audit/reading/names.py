@@ -4,7 +4,7 @@ import ast
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from forbear_audit.reading.packages import Files
 from forbear_audit.reading.scopes import Function, Scopes, arguments
@@ -54,6 +54,10 @@ class Names(Scopes):
         if make not in self._kept:
             self._kept[make] = make(self)
         return cast("_T", self._kept[make])
+
+    def cache(self, owner: object) -> dict[Any, Any]:
+        """Return what a function remembers of this module."""
+        return cast("dict[Any, Any]", self._kept.setdefault((owner, "cache"), {}))
 
     def find_once(self, found: dict[_K, _T], key: _K, find: Callable[[_K], _T], unknown: _T) -> _T:
         """Return what `find` finds for a key, once; within it the key is `unknown`, so that a circle ends."""

@@ -35,12 +35,9 @@ class Objects(Names):
             inner = home.find_local(expr)
             if inner is not None:
                 return home, inner
-            if (
-                len(given) == 1
-                and home.home_of(given[0]) is not home
-                and isinstance(given[0], (ast.Name, ast.Attribute))
-            ):
-                return self.definition(self.adopt(home.home_of(given[0]), given[0]))
+            named = [one for one in given if isinstance(one, (ast.Name, ast.Attribute))]
+            if len(named) == len(given) == 1 and home.home_of(named[0]) is not home:
+                return self.definition(self.adopt(home.home_of(named[0]), named[0]))
         dotted = home.local_name(expr)
         own, _, rest = dotted[1:].partition(".")
         place = home
@@ -243,14 +240,9 @@ class Objects(Names):
             places = self.list_near()
             others = [(p, c) for p in places for c in p.top.values() if isinstance(c, ast.ClassDef)]
             others = [(p, c) for p, c in others if c.name != owner.name]
-            same = (
-                {(owner.name, self.path)} if self.path is not None else set[tuple[str, object]]()
-            )  # may be read twice
-            below = [
-                (p, c)
-                for p, c in others
-                if c.bases and any(each is owner or (each.name, home.path) in same for home, each in p.list_bases(c))
-            ]
+            same = owner.name, self.path  # it may have been read twice
+            made_of = [(place, one, [*place.list_bases(one)]) for place, one in others if one.bases]
+            below = [(p, c) for p, c, up in made_of if any(b is owner or (b.name, h.path) == same for h, b in up)]
             wanted = {name for name in names_of(owner) if not name.startswith("__")}
             known[owner] = below or [(p, c) for p, c in others if wanted and wanted <= names_of(c)]
         return known[owner]

@@ -40,10 +40,13 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Flaw]:
     paths = [path for attempt in use.code.tries for path in failures(module, loop, attempt)]
     if not paths and use.code.statuses:
         paths = [_statements_taken(module, loop.body, use.code.statuses[-1])]
-    if _repeats_after(module, use, loop):
+    made = set(map(ast.unparse, calls_in(use.code.tried)))
+    if any(ast.unparse(call) in made for call in calls_in(statements_below(module, loop))):
         return  # the loop makes all attempts but the last one
     is_limited = not use.policy.limits.deadline and use.policy.limits.attempts != math.inf
-    if is_limited and _is_counted(loop, counting) and not is_momentary(module, use):
+    head = loop.test if isinstance(loop, ast.While) else None
+    counts = head is None or has(head, ast.Compare) or bool(names_in(head) & counting)
+    if is_limited and counts and not is_momentary(module, use):
         calls = (_sleep_of(module, loop, path, counting) for path in paths)
         for call in dict.fromkeys(call for call in calls if call is not None):
             yield "LAST-SLEEP", call, "it also sleeps after the last attempt"
@@ -83,13 +86,6 @@ def _is_final(module: Module, loop: Loop, node: ast.Raise, counting: set[str]) -
     return is_limit(loop, around.test, counting) if isinstance(around, ast.If) else True
 
 
-def _is_counted(loop: Loop, counting: set[str]) -> bool:
-    """Return whether the head of a loop limits the attempts."""
-    if not isinstance(loop, ast.While):
-        return True
-    return any(isinstance(node, ast.Compare) for node in ast.walk(loop.test)) or bool(names_in(loop.test) & counting)
-
-
 def _sleep_of(module: Module, loop: Loop, path: list[ast.stmt], counting: set[str]) -> ast.Call | None:
     """Return the sleep that a failure reaches on the last attempt, None if there is none or a test may prevent it."""
     for statement in path:
@@ -107,7 +103,8 @@ def _sleep_of(module: Module, loop: Loop, path: list[ast.stmt], counting: set[st
         elif is_exit(statement) or isinstance(statement, ast.Continue):
             return None
         elif calls := sleeps(module, [statement]):
-            return None if _tests_before(loop, calls[0], counting) else calls[0]
+            tests = [node.test for each in calls[0].args for node in ast.walk(each) if isinstance(node, ast.IfExp)]
+            return None if any(is_limit(loop, test, counting) for test in tests) else calls[0]
     return None
 
 
@@ -119,12 +116,6 @@ def _guards(module: Module, loop: Loop, test: ast.If, counting: set[str]) -> boo
             return True
     slept = [names_in(argument) for call in sleeps(module, test.body) for argument in call.args]
     return any(names_in(test.test) & names for names in slept)  # `if delay > 0`
-
-
-def _tests_before(loop: Loop, call: ast.Call, counting: set[str]) -> bool:
-    """Return whether the sleep itself depends on the number of the attempt: `sleep(0 if last else 1)`."""
-    tests = [node.test for argument in call.args for node in ast.walk(argument) if isinstance(node, ast.IfExp)]
-    return any(is_limit(loop, test, counting) for test in tests)
 
 
 def _statements_taken(module: Module, body: list[ast.stmt], status: int) -> list[ast.stmt]:
@@ -143,12 +134,6 @@ def _statements_taken(module: Module, body: list[ast.stmt], status: int) -> list
 
 def _ends(body: list[ast.stmt]) -> bool:
     return bool(body) and (is_exit(body[-1]) or isinstance(body[-1], ast.Continue))
-
-
-def _repeats_after(module: Module, use: RetryUse, loop: Loop) -> bool:
-    """Return whether the call of the attempts stands below the loop, too: as the last attempt."""
-    made = set(map(ast.unparse, calls_in(use.code.tried)))
-    return any(ast.unparse(call) in made for call in calls_in(statements_below(module, loop)))
 
 
 def _find_final_raise(module: Module, loop: Loop, results: set[str]) -> ast.Raise | None:

@@ -98,7 +98,7 @@ def _find_layer(module: Module, call: ast.Call, function: ast.Attribute) -> _Lay
     for _ in range(_STEPS):
         value = module.value(owner)
         if isinstance(value, ast.Call):
-            layer = module.find_once(module.keep(_keep_layers), value, lambda made: _read_maker(module, made, 0), None)
+            layer = module.find_once(module.cache(_read_maker), value, lambda made: _read_maker(module, made, 0), None)
             if layer is not None:
                 return layer if layer.has(sdks.maker(module, function.value), function.attr) else None
             value = value.func if getattr(value.func, "attr", "") in _BATCHES else None  # else it is a response
@@ -106,10 +106,6 @@ def _find_layer(module: Module, call: ast.Call, function: ast.Attribute) -> _Lay
             break
         owner = value.value
     return None
-
-
-def _keep_layers(module: Module) -> dict[ast.Call, _Layer | None]:
-    return {}
 
 
 def _read_class(
@@ -175,11 +171,8 @@ def _find_classes(module: Module) -> dict[tuple[ast.AST, bool], Repeater]:
 
 def _chooses(function: Function) -> bool:
     """Return whether a function looks at the method of a request, or the name of an RPC: it knows what it repeats."""
-    return any(
-        ast.unparse(side).endswith(("method", "method.upper()"))
-        for test in find_all(function.body, ast.Compare)
-        for side in (test.left, *test.comparators)
-    )
+    sides = [side for test in find_all(function.body, ast.Compare) for side in (test.left, *test.comparators)]
+    return any(ast.unparse(side).endswith(("method", "method.upper()")) for side in sides)
 
 
 def _list_passed(module: Module, function: Function, region: list[ast.stmt], depth: int) -> Iterator[bool]:

@@ -44,13 +44,9 @@ def _find_left_by_methods(module: Module, use: RetryUse, call: ast.Call) -> Iter
         return
     for home, function in module.list_behaviours(call):
         inner = replace(use, code=RepeatedCode(function.body, function))
-        left = home.find_once(home.keep(_keep_left), function, lambda _: _find_left(home, inner), None)  # noqa: B023
+        left = home.find_once(home.cache(_find_left), function, lambda _: _find_left(home, inner), None)  # noqa: B023
         if left is not None and not changes(use, left[0], _TAKES.__contains__):
             yield f"`{left[0]}` {left[1]} (in {function.name}())"
-
-
-def _keep_left(module: Module) -> dict[ast.AST, tuple[str, str] | None]:
-    return {}
 
 
 def _find_left(home: Module, use: RetryUse) -> tuple[str, str] | None:
@@ -209,11 +205,8 @@ def _is_read_once(module: Module, owner: ast.expr) -> bool:
     """Return whether `next` takes something from an iterator that does not come back: all but numbers and circles."""
     made = module.value(owner)
     name = module.name_of(made.func) if isinstance(made, ast.Call) else ""
-    return not (
-        from_package(name, "itertools", "count", "cycle")
-        or COUNTERS.search(ast.unparse(owner).lower())
-        or "id" in ast.unparse(owner)
-    )
+    text = ast.unparse(owner)
+    return not (from_package(name, "itertools", "count", "cycle") or COUNTERS.search(text.lower()) or "id" in text)
 
 
 def _pops(module: Module, call: ast.Call) -> bool:

@@ -121,7 +121,9 @@ def _find_inner(
     if message is None and passing is not None and passing is not use and _multiply(module, use, passing):
         return f"{ast.unparse(call.func)}() retries, too"
     home, function = module.resolve_behaviour(call)
-    if message or function is None or function in (use.code.function, *path) or _turns_off(module, call):
+    limits = [option for option in call.keywords if option.arg and ATTEMPT_LIMITS.search(option.arg)]
+    is_off = any(module.constant(option.value) in (0, 1, False, None) for option in limits)
+    if message or function is None or function in (use.code.function, *path) or is_off:
         return message
     others = uses if home is module else home.keep(find_retries)
     other = others.by_function.get(id(function))
@@ -135,20 +137,11 @@ def _find_inner(
     read.append(function)
     with home.bound(function, call, module):
         for inner in calls_outside_handlers(function.body) if len(path) < _DEEPEST and len(read) < _MOST_READ else ():
-            message = (
-                _find_inner(home, use, inner, others, read, (*path, function))
-                if _escapes(home, inner, function.body)
-                else None
-            )
+            if _escapes(home, inner, function.body):
+                message = _find_inner(home, use, inner, others, read, (*path, function))
             if message is not None:
                 return message
     return None
-
-
-def _turns_off(module: Module, call: ast.Call) -> bool:
-    """Return whether a call passes a limit of one attempt, or of no retries, to what it calls."""
-    limits = [option for option in call.keywords if option.arg and ATTEMPT_LIMITS.search(option.arg)]
-    return any(module.constant(option.value) in (0, 1, False, None) for option in limits)
 
 
 def _multiply(home: Module, use: RetryUse, other: RetryUse) -> bool:

@@ -76,13 +76,9 @@ def find_repeater(module: Module, expr: ast.expr, depth: int = 0, *, decorates: 
     if isinstance(node, ast.ClassDef) and found is None:
         place, node = place.find_member(node, "__call__")
     if found is None and depth < _DEEPEST and isinstance(node, Function):
-        passing = place.keep(_make_cache)
-        found = place.find_once(passing, node, lambda function: _find_passing(place, function, depth), None)
+        home = place
+        found = home.find_once(home.cache(_find_passing), node, lambda each: _find_passing(home, each, depth), None)
     return found
-
-
-def _make_cache(module: Module) -> dict[Function, Repeater | None]:
-    return {}
 
 
 def _find_passing(module: Module, function: Function, depth: int) -> Repeater | None:

@@ -38,11 +38,8 @@ def _read_batch(module: Module, function: Function) -> Iterator[tuple[RetryPolic
     for loop in find_all(function.body, ast.For):
         handlers = [*find_all(loop.body, ast.ExceptHandler)]
         swallows = any(not any(find_all(handler.body, ast.Raise)) for handler in handlers)
-        if (
-            "Records" in ast.unparse(loop.iter)
-            and not swallows
-            and not any(_knows_the_event(module, n) for n in loop.body)
-        ):
+        is_known = swallows or any(_knows_the_event(module, node) for node in loop.body)
+        if "Records" in ast.unparse(loop.iter) and not is_known:
             yield _POLICY, loop, RepeatedCode([loop], function, by_call=True)
 
 
