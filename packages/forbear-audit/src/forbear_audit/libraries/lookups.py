@@ -38,7 +38,9 @@ def looks_first(module: Module, call: ast.Call, region: list[ast.stmt], *, chang
 def adds_to_read(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
     """Return whether a call writes back what an attempt has read and added to: `row.count += 1`, `row.save()`."""
     name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    if not isinstance(call.func, ast.Attribute) or not WRITES_BACK.search(name) or CONDITIONS.search(ast.unparse(call)):
+    if not isinstance(call.func, ast.Attribute) or not WRITES_BACK.search(ast.unparse(call.func)):
+        return False
+    if CONDITIONS.search(ast.unparse(call)):
         return False
     assigns = [node for node in find_all(region, ast.Assign) if node.lineno <= call.lineno]
     read = set[str]()

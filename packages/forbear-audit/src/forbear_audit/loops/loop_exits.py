@@ -8,9 +8,9 @@ from forbear_audit.loops.paths import AGAIN, ON, Walk, is_exit, is_out
 from forbear_audit.loops.statuses import FAILED, GOOD, Status, truth
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.names import is_none
-from forbear_audit.reading.patterns import WAITS
+from forbear_audit.reading.patterns import TAKES_NEXT, WAITS
 from forbear_audit.reading.scopes import Loop, following, walk_inside
-from forbear_audit.reading.syntax import calls_method, functions_in, names_in, operands
+from forbear_audit.reading.syntax import calls_in, calls_method, functions_in, names_in, names_stored, operands
 
 _RAISING = ("raise_for_status", "fail_json", "fail", "abort")
 """Methods that may raise."""
@@ -80,13 +80,27 @@ def success_leaves(module: Module, loop: Loop, attempt: ast.Try) -> bool:
     success = [*attempt.body, *attempt.orelse, *statements_after(module, loop, attempt)]
     walks = [Walk(module, status, _flags(loop), awaited=_find_awaited(loop), fails=True) for status in GOOD]
     ends = [walk.ways(success) for walk in walks]
-    waits = any(map(WAITS.search, functions_in(success)))  # then it may look again until it likes the answer
-    leaving = [ways for ways in ends if any(map(is_out, ways)) and (ON not in ways or not (waits or AGAIN in ways))]
+    leaving = [ways for ways in ends if any(map(is_out, ways)) and ON not in ways]
+    leaving = leaving or [ways for ways in ends if AGAIN not in ways and _checks_answer(loop, attempt, success)]
     if not leaving:
         return False
     if all(AGAIN in ways for ways in leaving) and not any(map(WAITS.search, functions_in(loop.body))):
         return False  # it goes on after a success, too, without a wait: a pump
     return any(_may_repeat(module, loop, path, "any") for path in failures(module, loop, attempt))
+
+
+def _checks_answer(loop: Loop, attempt: ast.Try, success: list[ast.stmt]) -> bool:
+    """Return whether a loop ends if it likes the answer of an attempt, and else asks again at once.
+
+    One that waits then, or takes the next message, waits for a state.
+    """
+    known, calls = names_stored(attempt.body), functions_in(attempt.body)
+    tests = [node for node in success if isinstance(node, ast.If) and names_in(node.test) & known]
+    handled = {id(call) for handler in attempt.handlers for call in calls_in(handler.body)}
+    others = [call for call in calls_in(loop.body) if id(call) not in handled]
+    waits = any(WAITS.search(ast.unparse(call.func)) for call in others)
+    ends = any(may_leave(test.body, ast.Return, ast.Break) for test in tests)
+    return ends and not (waits or may_leave(attempt.body) or any(map(TAKES_NEXT.search, calls)))
 
 
 def find_repeated_statuses(module: Module, loop: Loop, statuses: Iterable[int] = FAILED) -> tuple[int, ...]:

@@ -110,9 +110,12 @@ class Walk:
                 return {BREAK} if self.flags & set(map(ast.unparse, targets)) else {ON}
             case ast.Assign(value=ast.Call(func=ast.Name(name))) if self.fails and ERROR_NAMES.search(name):
                 return {AGAIN}
-            case ast.Assign([ast.Name(name)], ast.Compare() | ast.Attribute() as value) if name in self.flags:
+            case ast.Assign([ast.Name(name)], ast.Compare() | ast.Attribute() as value) if (
+                name in self.flags - self.awaited
+            ):
                 is_done = truth(self.module, value, self.status)  # `done = response.status < 300`
-                return {BREAK} if is_done or (is_done is None and self.fails) else {ON}
+                is_flag = self.fails and is_done is None and isinstance(value, ast.Compare)
+                return {BREAK} if is_done or is_flag else {ON}
             case ast.Assign(targets=targets, value=value) if self.awaited and not isinstance(value, ast.Constant):
                 return {BREAK} if self.awaited & set(map(ast.unparse, targets)) else {ON}
             case _:
