@@ -14,12 +14,7 @@ _EXPONENTIAL = ("wait_exponential", "wait_random_exponential", "wait_full_jitter
 """The waits of tenacity that grow without a cap if they have no `max`. All but the first have jitter."""
 
 _BY_TYPE = ("retry_if_exception_type", "retry_if_result", "retry_if_not_result")
-_EXCLUDING = ("retry_if_not_exception_type", "retry_unless_exception_type")
-_NARROWING = (
-    *_EXCLUDING, "retry_if_exception", "retry_if_exception_message", "retry_if_not_exception_message",
-    "retry_if_exception_cause_type",
-)  # fmt: skip
-"""The conditions of tenacity that choose among errors; without a type they hold for all but those they name."""
+"""The conditions of tenacity by type and by result; the others choose among errors."""
 
 
 def _count(module: Module, limit: ast.expr | None, default: int | None = None) -> float | None:
@@ -44,17 +39,16 @@ def _tenacity_errors(module: Module, call: ast.Call) -> RetriedErrors:
     if condition is None:
         return RetriedErrors(ALL, call)
     parts = [*_list_conditions(module, condition)]
-    by_type = [part for part, name in parts if name == "retry_if_exception_type"]
+    by_type = [part for part, name in parts if name == _BY_TYPE[0]]
     types = [error_names(module, part.args[0]) if part.args else ALL for part in by_type]
-    chosen = [part for part, name in parts if name == "retry_if_exception" and part.args]
-    known = {*_BY_TYPE, *(_NARROWING if types or not chosen else ("retry_if_exception",))}
-    if not parts or not {name for _, name in parts} <= known:
-        return RetriedErrors(None, condition)
-    types += [names_of_predicate(module, part.args[0]) for part in chosen if not types]
-    if any(name in _EXCLUDING for _, name in parts) and not types:
+    others = {name for _, name in parts if name not in _BY_TYPE}
+    if not types and any("not_exception_type" in name or "unless" in name for name in others):
         types = [ALL]
-    narrows = any(name in _NARROWING for _, name in parts) and types != [()]
-    return RetriedErrors(join_names(types), condition, has_predicate=narrows)
+    chosen = [part for part, name in parts if name == "retry_if_exception" and part.args and not types]
+    types += [names_of_predicate(module, part.args[0]) for part in chosen]
+    if not parts or "" in others or (others and not types):
+        return RetriedErrors(None, condition)
+    return RetriedErrors(join_names(types), condition, has_predicate=bool(others))
 
 
 def _list_conditions(module: Module, expr: ast.expr) -> Iterator[tuple[ast.Call, str]]:

@@ -29,16 +29,12 @@ def error_names(module: Module, expr: ast.expr | None) -> tuple[str, ...] | None
     if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Add):
         return join_names([error_names(module, side) for side in (expr.left, expr.right)])
     if isinstance(expr, (ast.Tuple, ast.List, ast.Set)):
-        parts = [_open(module, item) if isinstance(item, ast.Starred) else [item] for item in expr.elts]
+        opened = [module.value(item.value) if isinstance(item, ast.Starred) else None for item in expr.elts]
+        parts = [getattr(made, "elts", [item]) for item, made in zip(expr.elts, opened, strict=True)]
         names = [module.name_of(item) for part in parts for item in part]
         return tuple(names) if all(names) else None
     name = module.name_of(expr)
     return (name,) if name and not (isinstance(expr, ast.Name) and module.home_of(expr).is_parameter(expr)) else None
-
-
-def _open(module: Module, item: ast.Starred) -> list[ast.expr]:
-    value = module.value(item.value)
-    return value.elts if isinstance(value, (ast.Tuple, ast.List)) else [item]
 
 
 def names_of_predicate(module: Module, expr: ast.expr | None) -> tuple[str, ...] | None:

@@ -80,10 +80,9 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
         return "an update that adds", _TWICE
     if package == "google" and method == "add" and from_package(dotted, "google.cloud.firestore"):
         return "firestore: add()", _TWICE
-    if package in (module.path or Path()).parts:
-        return None  # the package itself
     if (
         not known
+        or package in (module.path or Path()).parts  # the package itself
         or not (patterns.ACTING_METHODS.search(method) or method in _SENDS_MAIL)
         or (_is_named(module, call, package) and keys.find_fresh_key(module, call, region) is None)
         or (method in _BEGINS and not (call.args or call.keywords))  # an application, a loop, a client

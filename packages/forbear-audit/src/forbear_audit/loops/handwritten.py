@@ -24,16 +24,8 @@ from forbear_audit.loops.loop_exits import (
 from forbear_audit.loops.polling import differs, is_polling, is_service
 from forbear_audit.loops.statuses import DOUBTFUL, FAILED
 from forbear_audit.loops.waits import read_waits, sleeps
+from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import (
-    CURES,
-    LEAVES_PROCESS,
-    METHODS_OF_RETRIES,
-    NETWORK_ERRORS,
-    PROBES,
-    RETRIES,
-    TELLS,
-)
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.scopes import Loop, walk_inside
 from forbear_audit.reading.syntax import (
@@ -108,8 +100,10 @@ def _read_result_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, Repeated
         call = next(calls_in([value]), None) if value is not None else None
         home, function = module.resolve_call(call) if isinstance(call, ast.Call) else (module, None)
         names = _find_swallowed(home, function.body) if function is not None else ()
-        is_remote = any(map(LEAVES_PROCESS.search, functions_in(function.body))) if function is not None else False
-        if not names or call is None or not (is_remote or any(map(NETWORK_ERRORS.search, names))):
+        is_remote = (
+            any(map(patterns.LEAVES_PROCESS.search, functions_in(function.body))) if function is not None else False
+        )
+        if not names or call is None or not (is_remote or any(map(patterns.NETWORK_ERRORS.search, names))):
             continue
         results = names_stored([statement]) or ({ast.unparse(call)} if test is not None else set[str]())
         leaves = [n for n in loop.body if isinstance(n, ast.If) and may_leave(n.body) and _shows(n.test, results)]
@@ -118,7 +112,7 @@ def _read_result_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, Repeated
         if not (leaves or tested) or is_polling(module, loop, None, ()) or differs(module, loop, None):
             return None
         limits = read_limits(module, loop)
-        if PROBES.search(ast.unparse(call.func)) or (limits.unbounded and is_service(module, loop)):
+        if patterns.PROBES.search(ast.unparse(call.func)) or (limits.unbounded and is_service(module, loop)):
             return None
         errors = RetriedErrors(names, call, has_predicate=True)  # the helper decides
         policy = RetryPolicy("loop", limits, read_waits(module, loop, (), limits.attempts), errors)
@@ -233,7 +227,7 @@ def _gets(call: ast.Call, error: str | None) -> bool:
     """Return whether a function that is no log gets the error, so that it may raise it."""
     values = [*call.args, *(item.value for item in call.keywords)]
     passed = any(isinstance(value, ast.Name) and value.id == error for value in values)
-    return passed and not TELLS.search(ast.unparse(call.func))
+    return passed and not patterns.TELLS.search(ast.unparse(call.func))
 
 
 def _changes_the_cause(attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
@@ -246,14 +240,14 @@ def _changes_the_cause(attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
             return True
         if isinstance(node, ast.Assign) and any(isinstance(target, ast.Subscript) for target in node.targets):
             return True
-        if isinstance(node, ast.Call) and CURES.search(ast.unparse(node.func)):
+        if isinstance(node, ast.Call) and patterns.CURES.search(ast.unparse(node.func)):
             return True
     return False
 
 
 def _delegates(handler: ast.ExceptHandler) -> bool:
     """Return whether a handler passes its error to a function and uses the result: that function decides."""
-    if any(map(METHODS_OF_RETRIES.search, functions_in(handler.body))):
+    if any(map(patterns.METHODS_OF_RETRIES.search, functions_in(handler.body))):
         return True  # an object that counts the retries
     if handler.name is None:
         return False
@@ -271,13 +265,11 @@ def _evidence(module: Module, loop: Loop, checked: list[ast.stmt], errors: tuple
     """Return whether anything but the shape says "retry": a sleep, a name, or a call that leaves the process."""
     head = ast.unparse(loop.test if isinstance(loop, ast.While) else loop.target)
     names = {name.id for name in find_all(statements_of_handlers(loop.body), ast.Name)}
-    if "input" in functions_in(checked):
-        return False
     lost = [name for name in errors if "." in name and is_doubtful(name, "network")]
-    if lost or any(NETWORK_ERRORS.search(name.rpartition(".")[2]) for name in errors):
+    if lost or any(patterns.NETWORK_ERRORS.search(name.rpartition(".")[2]) for name in errors):
         return True
     owner = module.class_of(loop)
     named = (head, *names, *([owner.name] if owner is not None else []))
-    if sleeps(module, loop.body) or head == "_" or any(map(RETRIES.search, named)):
+    if sleeps(module, loop.body) or head == "_" or any(map(patterns.RETRIES.search, named)):
         return True
     return any(request_of(module, call) for call in calls_in(checked))

@@ -125,13 +125,11 @@ def repeats_failures(module: Module, use: RetryUse) -> bool:
     """Return whether a status of 5xx leads to another attempt: by the conditions of a loop, or by a predicate."""
     if use.code.loop is not None:
         return bool(find_repeated_statuses(module, use.code.loop, DOUBTFUL))
-    return any(_lets_pass(home, each, status) for home, each in _conditions(module, use) for status in DOUBTFUL)
-
-
-def _lets_pass(home: Module, condition: ast.AST, status: int) -> bool:
-    """Return whether a condition says True for a status, or leaves it open and says False for one of 4xx."""
-    answers = returned(home, condition, status)
-    return answers == {True} or (False not in answers and False in returned(home, condition, _MISSING))
+    tests = [*_conditions(module, use)]
+    said = [
+        (returned(home, each, status), returned(home, each, _MISSING)) for home, each in tests for status in DOUBTFUL
+    ]
+    return any(now == {True} or (False not in now and False in missing) for now, missing in said)  # or it is left open
 
 
 def _conditions(module: Module, use: RetryUse) -> Iterator[tuple[Module, ast.AST]]:
