@@ -94,20 +94,21 @@ def _read_status_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, Repeated
 
 def _read_result_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, RepeatedCode] | None:
     """Return the retry of a loop that calls a function until its result says that no error was swallowed."""
-    for statement in loop.body:
-        test = statement.test if isinstance(statement, ast.If) else None
+    awaited = loop.test if isinstance(loop, ast.While) else None
+    for statement in (*([awaited] if awaited is not None else []), *loop.body):
+        test = statement.test if isinstance(statement, ast.If) else statement if statement is awaited else None
         value = statement.value if isinstance(statement, ast.Assign) else test
         call = next(calls_in([value]), None) if value is not None else None
         home, function = module.resolve_call(call) if isinstance(call, ast.Call) else (module, None)
         names = _find_swallowed(home, function.body) if function is not None else ()
-        is_remote = (
-            any(map(patterns.LEAVES_PROCESS.search, functions_in(function.body))) if function is not None else False
-        )
-        if not names or call is None or not (is_remote or any(map(patterns.NETWORK_ERRORS.search, names))):
+        is_lost = any("." in name or patterns.NETWORK_ERRORS.search(name) for name in names)
+        sends = function is not None and any(map(patterns.LEAVES_PROCESS.search, functions_in(function.body)))
+        if not names or call is None or not (sends or is_lost):
             continue
         results = names_stored([statement]) or ({ast.unparse(call)} if test is not None else set[str]())
-        leaves = [n for n in loop.body if isinstance(n, ast.If) and may_leave(n.body) and _shows(n.test, results)]
-        awaited = loop.test if isinstance(loop, ast.While) else None
+        shown = [False, *([True] if len(results) > 1 else [])]  # also of `reply, error = ...` that there is no error
+        tests = [n.test for n in loop.body if isinstance(n, ast.If) and may_leave(n.body)]
+        leaves = [test for test in tests if any(_shows(test, results, is_missing=way) for way in shown)]
         tested = isinstance(awaited, (ast.UnaryOp, ast.Compare)) and _shows(awaited, results, is_missing=True)
         if not (leaves or tested) or is_polling(module, loop, None, ()) or differs(module, loop, None):
             return None
@@ -116,7 +117,8 @@ def _read_result_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, Repeated
             return None
         errors = RetriedErrors(names, call, has_predicate=True)  # the helper decides
         policy = RetryPolicy("loop", limits, read_waits(module, loop, (), limits.attempts), errors)
-        return policy, RepeatedCode(loop.body, module.function_of(loop), loop)
+        asked: list[ast.stmt] = [ast.copy_location(ast.Expr(call), call)] if statement is awaited else []
+        return policy, RepeatedCode([*asked, *loop.body], module.function_of(loop), loop)
     return None
 
 
@@ -132,21 +134,16 @@ def _shows(test: ast.expr, results: set[str], *, is_missing: bool = False) -> bo
 
 
 def _find_swallowed(home: Module, body: list[ast.stmt]) -> tuple[str, ...]:
-    """Return the errors of clients after which a function returns nothing, False or None."""
+    """Return the errors of clients after which a function returns nothing, False or None, or a tuple that begins so."""
     found: list[str] = []
     for handler in (handler for attempt in find_all(body, ast.Try) for handler in attempt.handlers):
-        exits = [node for node in walk_inside(handler.body) if isinstance(node, (ast.Raise, ast.Return))]
-        kept = [n for n in exits if isinstance(n, ast.Raise) or (n.value is not None and not _is_empty(home, n.value))]
+        results = [node.value for node in find_all(handler.body, ast.Return) if node.value is not None]
+        firsts = [each.elts[0] if isinstance(each, ast.Tuple) and each.elts else each for each in results]
+        tells = any(find_all(handler.body, ast.Raise)) or any(home.constant(one) not in (None, False) for one in firsts)
         names = error_names(home, handler.type) or ()
-        if not kept and any(is_doubtful(name, "network") for name in names):
+        if not tells and any(is_doubtful(name, "network") for name in names):
             found += names
     return tuple(found)
-
-
-def _is_empty(home: Module, value: ast.expr) -> bool:
-    """Return whether a result says that there is none: None, False, or a tuple that begins so."""
-    first = value.elts[0] if isinstance(value, ast.Tuple) and value.elts else value
-    return home.constant(first) in (None, False)
 
 
 def _is_same(

@@ -71,6 +71,8 @@ def resolve_policy(module: Module, expr: ast.expr, seen: set[int]) -> tuple[Retr
     """Return the policy of a decorator or an iterable that repeats code, and whether it is defined elsewhere."""
     policy = read_policy(module, expr)
     value = module.value(expr)
+    if isinstance(value, ast.Lambda) and isinstance(value.body, ast.Call):  # `lambda f: retry(...)(f)`
+        value = value.body.func
     is_elsewhere = policy is None and value is not expr and isinstance(value, ast.Call)
     if policy is not None:
         seen.add(id(expr))

@@ -18,6 +18,7 @@ _SENDS_FILES = (
 )  # fmt: skip
 """The methods that read a file which they get."""
 
+_STREAMS = ("BinaryIO", "TextIO", "IO", "BufferedReader", "TextIOWrapper")
 _DISPLAYS = (ast.Dict, ast.Tuple, ast.List)
 _SPENT = ("iter", "map", "filter", "zip", "reversed", "enumerate")
 """The builtins whose result can be read once."""
@@ -36,7 +37,8 @@ def find_streams(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple
         sent = [node for body in bodies if not isinstance(body, ast.Call) for node in walk_inside([body])]
         sent += [*call.args] if method in _SENDS_FILES else []
         sent += [call.func.value] if isinstance(call.func, ast.Attribute) and method == "read" else []
-        named = {part.id for part in sent if isinstance(part, ast.Name) and STREAMS.search(part.id)}
+        names = [part for part in sent if isinstance(part, ast.Name)]
+        named = {part.id for part in names if STREAMS.search(part.id) or module.type_name(part).endswith(_STREAMS)}
         named |= {
             ast.unparse(body.func.value) for body in bodies if _reads_all(body) and isinstance(body.func, ast.Attribute)
         }
