@@ -33,9 +33,9 @@ def storm_plan(findings: Iterable[Finding]) -> StormPlan:
     Paths count from the current folder. A policy outside of functions, or an object, is suspected in its whole file.
     """
     folder = Path.cwd()
-    trees = cache(lambda path: sources.read_tree(Path(path)) or ast.Module([], []))
+    trees = cache(sources.read_tree)
     places = tuple(
-        _place(finding, trees(finding.path), folder)
+        _place(finding, trees(Path(finding.path)) or ast.Module([], []), folder)
         for finding in findings
         if finding.rule in PROVABLE and not finding.cell
     )

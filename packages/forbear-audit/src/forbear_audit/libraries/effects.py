@@ -118,7 +118,9 @@ def _writes_to_device(module: Module, call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("write", "send", "sendall", "sendto"):
         return False
     function, made = module.function_of(call), sdks.maker(module, call.func.value)
-    return function is not None and made.startswith(("socket.", "serial.")) and bool(ACTING_NAMES.search(function.name))
+    name = function.name.lstrip("_") if function is not None else ""
+    acts = bool(ACTING_NAMES.search(name)) and not name.startswith(("send", "post", "push", "start", "open", "emit"))
+    return acts and made.startswith(("socket.", "serial."))
 
 
 def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:

@@ -37,7 +37,6 @@ def looks_first(module: Module, call: ast.Call, region: list[ast.stmt], *, chang
 
 def adds_to_read(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
     """Return whether a call writes back what an attempt has read and added to: `row.count += 1`, `row.save()`."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if not isinstance(call.func, ast.Attribute) or not WRITES_BACK.search(ast.unparse(call.func)):
         return False
     if CONDITIONS.search(ast.unparse(call)):
@@ -48,7 +47,7 @@ def adds_to_read(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool
         known = plain_names_in(node.value) & read or _read(module, node.value, {}) is not None
         read |= set[str]().union(*map(plain_names_in, node.targets)) if known else set()
     passed = plain_names_in(call)
-    if name in ("commit", "acommit"):
+    if call.func.attr in ("commit", "acommit"):
         passed |= read
     for step in find_all(region, ast.AugAssign):
         adds = isinstance(step.op, (ast.Add, ast.Sub)) and isinstance(step.target, (ast.Attribute, ast.Subscript))
@@ -56,22 +55,16 @@ def adds_to_read(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool
             return True
     owner = ast.unparse(call.func.value)
     sums = [*call.args, *(node.value for node in assigns if passed & names_stored([node]))]
-    parts = [
-        part
-        for item in sums
-        for part in ast.walk(item)
-        if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub))
-    ]
+    computed = [part for item in sums for part in ast.walk(item) if isinstance(part, ast.BinOp)]
+    parts = [part for part in computed if isinstance(part.op, (ast.Add, ast.Sub))]
     of_owner = {name for node in assigns if _asks(node.value, owner) for name in names_stored([node])}
     return any(plain_names_in(part) & of_owner or _asks(part, owner) for part in parts)
 
 
 def _asks(value: ast.expr, owner: str) -> bool:
     """Return whether an expression is made of what an object returns: `int(store.get("n"))`."""
-    return any(
-        isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == owner and is_reading(call.func.attr)
-        for call in calls_in([value])
-    )
+    made = [call.func for call in calls_in([value]) if isinstance(call.func, ast.Attribute)]
+    return any(ast.unparse(each.value) == owner and is_reading(each.attr) for each in made)
 
 
 def _read(module: Module, value: ast.expr, seen: dict[str, _Kind]) -> _Kind | None:

@@ -7,7 +7,7 @@ from forbear_audit.reading.scopes import Loop, walk_inside
 from forbear_audit.reading.syntax import find_all, has, walk_assigned
 
 _WRAPPERS = ("reversed", "enumerate")
-_COUNTS = ("range", "count", "repeat")
+_COUNTS = ("range", "count", "repeat", "cycle")
 
 
 def find_iterated_call(module: Module, loop: Loop) -> tuple[ast.Call, str] | None:

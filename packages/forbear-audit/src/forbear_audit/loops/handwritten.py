@@ -112,7 +112,7 @@ def _read_result_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, Repeated
         tested = isinstance(awaited, (ast.UnaryOp, ast.Compare)) and _shows(awaited, results, is_missing=True)
         if not (leaves or tested) or is_polling(module, loop, None, ()) or differs(module, loop, None):
             return None
-        limits = read_limits(module, loop)
+        limits = read_limits(module, loop, asks=statement is awaited)
         if patterns.PROBES.search(ast.unparse(call.func)) or (limits.unbounded and is_service(module, loop)):
             return None
         errors = RetriedErrors(names, call, has_predicate=True)  # the helper decides
@@ -128,6 +128,7 @@ def _shows(test: ast.expr, results: set[str], *, is_missing: bool = False) -> bo
         case ast.UnaryOp(op=ast.Not(), operand=inner):
             return is_missing and ast.unparse(inner) in results
         case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as operator], comparators=[ast.Constant(value=None)]):
+            left = left.target if isinstance(left, ast.NamedExpr) else left
             return ast.unparse(left) in results and isinstance(operator, ast.Is) is is_missing
         case _:
             return not is_missing and ast.unparse(test) in results

@@ -10,7 +10,7 @@ from forbear_audit.loops.waits import sleeps
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import CLOCK, COUNTS_RETRIES, LOGS, MAXIMUM, STOPS, TIME, TIME_SCOPES
 from forbear_audit.reading.retry_use import Limits
-from forbear_audit.reading.scopes import Function, Loop, defaults, walk_inside
+from forbear_audit.reading.scopes import Function, Loop, defaults, parameters, walk_inside
 from forbear_audit.reading.syntax import (
     find_all,
     has,
@@ -24,10 +24,11 @@ from forbear_audit.reading.syntax import (
 )
 
 
-def read_limits(module: Module, loop: Loop) -> Limits:
+def read_limits(module: Module, loop: Loop, *, asks: bool = False) -> Limits:
     """Return the limit of attempts and the deadline of a loop.
 
-    Both are None if the loop ends by something that may be no limit, such as a flag that another thread sets.
+    Both are None if the loop ends by something that may be no limit, such as a flag that another thread sets. The
+    head of a loop that `asks` is the attempt itself.
     """
     counting = counters(loop)
     made = find_generator(module, loop)
@@ -36,7 +37,7 @@ def read_limits(module: Module, loop: Loop) -> Limits:
     tests = _tests(loop)
     deadline: bool | None = has_scope(module, loop) or any(_is_time(loop, test, timed) for test in tests)
     if isinstance(loop, ast.While):
-        attempts = _count_while_attempts(module, loop, counting)
+        attempts = (_count_compared_attempts if asks else _count_while_attempts)(module, loop, counting)
     elif inner is not None:
         attempts = inner.attempts if inner.attempts != math.inf else _count_compared_attempts(module, loop, counting)
         deadline = deadline or inner.deadline
@@ -132,7 +133,7 @@ def _count_for_attempts(module: Module, loop: ast.For | ast.AsyncFor, counting: 
     known = find_iterated_call(module, loop)
     if known is not None:
         call, name = known
-        if name == "count" or (name == "repeat" and len(call.args) == 1):
+        if name in ("count", "cycle") or (name == "repeat" and len(call.args) == 1):
             return _count_compared_attempts(module, loop, counting)
         numbers = [_number(module, item) for item in call.args]
         if 1 <= len(numbers) <= 2 and None not in numbers:
@@ -164,10 +165,10 @@ def _is_few(module: Module, loop: Loop) -> bool:
 
 def _find_default(module: Module, expr: ast.expr) -> ast.expr | None:
     """Return the default of the parameter that a name is, None if it is none or has none."""
-    function = module.function_of(expr)
-    if not isinstance(expr, ast.Name) or function is None or module.values(expr):
-        return None
-    return defaults(function).get(expr.id)
+    name, function = getattr(expr, "id", ""), module.function_of(expr)
+    while function is not None and name not in {one.arg for one in parameters(function)}:
+        function = module.function_of(function)
+    return None if function is None or module.values(expr) else defaults(function).get(name)
 
 
 def _count_while_attempts(module: Module, loop: ast.While, counting: set[str]) -> float | None:

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterable
 from typing import cast
 
+from forbear_audit.libraries.errors import error_names, is_doubtful
 from forbear_audit.loops.paths import AGAIN, ON, Walk, is_exit, is_out
 from forbear_audit.loops.statuses import FAILED, GOOD, Status, truth
 from forbear_audit.reading.modules import Module
@@ -81,7 +82,7 @@ def success_leaves(module: Module, loop: Loop, attempt: ast.Try) -> bool:
     walks = [Walk(module, status, _flags(loop), awaited=_find_awaited(loop), fails=True) for status in GOOD]
     ends = [walk.ways(success) for walk in walks]
     leaving = [ways for ways in ends if any(map(is_out, ways)) and ON not in ways]
-    leaving = leaving or [ways for ways in ends if AGAIN not in ways and _checks_answer(loop, attempt, success)]
+    leaving = leaving or [ways for ways in ends if AGAIN not in ways and _checks_answer(module, loop, attempt, success)]
     if not leaving:
         return False
     if all(AGAIN in ways for ways in leaving) and not any(map(WAITS.search, functions_in(loop.body))):
@@ -89,18 +90,20 @@ def success_leaves(module: Module, loop: Loop, attempt: ast.Try) -> bool:
     return any(_may_repeat(module, loop, path, "any") for path in failures(module, loop, attempt))
 
 
-def _checks_answer(loop: Loop, attempt: ast.Try, success: list[ast.stmt]) -> bool:
+def _checks_answer(module: Module, loop: Loop, attempt: ast.Try, success: list[ast.stmt]) -> bool:
     """Return whether a loop ends if it likes the answer of an attempt, and else asks again at once.
 
     One that waits then, or takes the next message, waits for a state.
     """
+    errors = [name for handler in attempt.handlers for name in error_names(module, handler.type) or ()]
+    is_lost = any(is_doubtful(name, "network") and name not in ("Exception", "BaseException") for name in errors)
     known, calls = names_stored(attempt.body), functions_in(attempt.body)
     tests = [node for node in success if isinstance(node, ast.If) and names_in(node.test) & known]
     handled = {id(call) for handler in attempt.handlers for call in calls_in(handler.body)}
     others = [call for call in calls_in(loop.body) if id(call) not in handled]
     waits = any(WAITS.search(ast.unparse(call.func)) for call in others)
     ends = any(may_leave(test.body, ast.Return, ast.Break) for test in tests)
-    return ends and not (waits or may_leave(attempt.body) or any(map(TAKES_NEXT.search, calls)))
+    return ends and is_lost and not (waits or may_leave(attempt.body) or any(map(TAKES_NEXT.search, calls)))
 
 
 def find_repeated_statuses(module: Module, loop: Loop, statuses: Iterable[int] = FAILED) -> tuple[int, ...]:

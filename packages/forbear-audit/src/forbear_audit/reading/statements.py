@@ -4,6 +4,8 @@ import ast
 import copy
 from collections.abc import Iterator
 
+_IMPORTS = ("import_module", "importorskip")
+
 
 def find_swallowing(tree: ast.Module) -> Iterator[tuple[str, list[ast.ExceptHandler]]]:
     """Yield the context managers of a module that swallow errors of their `with`, and how they handle them."""
@@ -50,9 +52,8 @@ def list_imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str
 def find_import(value: ast.expr) -> str | None:
     """Return the module that `import_module("x")` and the like import, None for any other expression."""
     match value:
-        case ast.Call(
-            func=ast.Name("import_module" | "__import__") | ast.Attribute(attr="import_module" | "importorskip"),
-            args=[ast.Constant(value=str() as name)],
+        case ast.Call(ast.Name(called) | ast.Attribute(attr=called), [ast.Constant(str() as name)]) if (
+            called in _IMPORTS
         ):
             return name
         case _:
