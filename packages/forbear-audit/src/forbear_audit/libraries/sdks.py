@@ -40,7 +40,9 @@ _VERBS = ("create", "insert", "publish", "submit", "send", "enqueue", "book", "d
 _NAMED = ("indices", "collections", "topics", "buckets", "databases", "tables", "indexes", "queues")
 _CALLS_BY_NAME = ("execute_kw", "execute")  # of Odoo: database, user, password, model, method
 _MODELS = ("openai", "anthropic", "groq", "mistralai", "together")
+_QUEUES = ("celery", "kombu", "taskiq")
 _BEGINS = ("start", "run", "launch", "submit", "invoke")
+_MAKES = ("create", "start", "insert", "enqueue", "submit", "schedule")
 _UPLOADS = ("put_object", "upload_fileobj", "upload_file", "copy_object")
 _SENDS_MAIL = ("sendmail", "send_message")
 _STEPS = 6  # from a part to the object: client.db["x"].table
@@ -115,6 +117,8 @@ def find_unknown_call(module: Module, call: ast.Call, region: list[ast.stmt]) ->
     if owner is not None and package in _MODELS:
         works = method in _VERBS and patterns.MODEL_JOBS.search(ast.unparse(owner))
         return _judge_key(module, call, region, f"{package}: {method}()") if works else None
+    if patterns.ENQUEUES.search(ast.unparse(call.func)) and not module.packages.isdisjoint(_QUEUES):
+        return f"{method}()", _TWICE
     key = keys.find_named_key(module, call)
     if key is not None:
         return (f"{method}()", keys.WHY) if keys.find_fresh(module, key, region) is not None else None
@@ -200,7 +204,8 @@ def _is_named(module: Module, call: ast.Call, package: str) -> bool:
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     passed = next(iter(call.args), None)  # pymongo writes the `_id` that it makes into the caller's document
     holder = getattr(getattr(call.func, "value", None), "attr", "")  # client.indices.create(...)
-    is_named = holder in _NAMED or bool(patterns.NAMED_THINGS.search(method))
+    has_id = method.startswith(_MAKES) and keyword(call, "id", "_id", "job_id", "_job_id") is not None
+    is_named = has_id or holder in _NAMED or bool(patterns.NAMED_THINGS.search(method))
     return is_named or (package in ("pymongo", "motor") and isinstance(passed, ast.Name))
 
 
@@ -285,7 +290,7 @@ def _judge_aws(module: Module, call: ast.Call, service: str, region: list[ast.st
         pairs = cast("dict[object, object]", given).items()
         parameters["ExpressionAttributeValues"] = {name: _as_typed(name, value) for name, value in pairs}
     judged = classify(_as_model(service, operation, [*parameters]), parameters)
-    token = next((name for name in parameters if name.endswith(("Token", "DeduplicationId"))), None)
+    token = next((name for name in parameters if name.endswith(("Token", "DeduplicationId")) or name == "name"), None)
     if fresh is None and (judged.repeatable or token is not None):
         return None
     return f"{service}.{method}()", keys.WHY if fresh is not None else judged.why

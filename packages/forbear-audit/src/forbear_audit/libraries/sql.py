@@ -12,7 +12,7 @@ from forbear_audit.reading.scopes import from_package, walk_inside
 from forbear_audit.reading.syntax import calls_in, calls_method, find_all
 from forbear_audit.reading.texts import read_text
 
-_RUNS = ("execute", "executemany", "exec_driver_sql", "fetch", "fetchval", "fetchrow")
+_RUNS = ("execute", "executemany", "exec_driver_sql", "fetch", "fetchval", "fetchrow", "execute_query")
 _BATCHES = ("execute_values", "execute_batch")
 _COPIES = ("copy_expert", "copy_from", "copy", "run", "query", "insert")
 _TRANSACTIONS = ("begin", "transaction", "atomic", "begin_nested")

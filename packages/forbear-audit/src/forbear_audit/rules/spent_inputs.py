@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import TypeGuard
 
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import FILE_MODE, REWINDS, STREAMS
@@ -37,19 +36,14 @@ def find_streams(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple
         sent = [node for body in bodies if not isinstance(body, ast.Call) for node in walk_inside([body])]
         sent += [*call.args] if method in _SENDS_FILES else []
         sent += [call.func.value] if isinstance(call.func, ast.Attribute) and method == "read" else []
-        names = [part for part in sent if isinstance(part, ast.Name)]
-        named = {part.id for part in names if STREAMS.search(part.id) or module.type_name(part).endswith(_STREAMS)}
-        named |= {
-            ast.unparse(body.func.value) for body in bodies if _reads_all(body) and isinstance(body.func, ast.Attribute)
-        }
+        given = [part for part in sent if isinstance(part, ast.Name)]
+        named = {part.id for part in given if STREAMS.search(part.id) or module.type_name(part).endswith(_STREAMS)}
+        reads = [body.func for body in bodies if isinstance(body, ast.Call) and not body.args]
+        named |= {ast.unparse(each.value) for each in reads if isinstance(each, ast.Attribute) and each.attr == "read"}
         for name in sorted(named & taken):
             if not changes(use, name, REWINDS.search):
                 taken.remove(name)
                 yield call, f"the file `{name}` is at its end after the first attempt"
-
-
-def _reads_all(body: ast.expr) -> TypeGuard[ast.Call]:
-    return isinstance(body, ast.Call) and not body.args and getattr(body.func, "attr", "") == "read"
 
 
 def changes(use: RetryUse, target: str, is_method: Callable[[str], object]) -> bool:
