@@ -54,8 +54,8 @@ def _tenacity_errors(module: Module, call: ast.Call) -> RetriedErrors:
 def _list_conditions(module: Module, expr: ast.expr) -> Iterator[tuple[ast.Call, str]]:
     """Yield the conditions that `|`, `&`, retry_any and retry_all join, with the last parts of their names."""
     value = module.value(expr)
-    if isinstance(value, ast.BinOp):
-        for side in (value.left, value.right):
+    if isinstance(value, (ast.BinOp, ast.IfExp)):
+        for side in (value.left, value.right) if isinstance(value, ast.BinOp) else (value.body, value.orelse):
             yield from _list_conditions(module, side)
     elif isinstance(value, ast.Call):
         name = module.name_of(value.func)
