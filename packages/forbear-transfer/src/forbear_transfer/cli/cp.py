@@ -13,6 +13,10 @@ from forbear.cli.kit.values import file_content
 from forbear_transfer.cli.shared.options import TransferOptions, check, literal_of, make_keywords, transfer_options
 
 _STREAM = "-"
+_STDOUT, _STDIN = (
+    frozenset({"-", f"/dev/std{name}", f"/dev/fd/{fd}", f"/proc/self/fd/{fd}"}) for name, fd in (("out", 1), ("in", 0))
+)
+"""The names of the two streams. Once one is closed, the next file that is opened gets its number."""
 _MOST_LISTED = 256 * 1024 * 1024  # bytes of `--files-from`
 _EPILOG = f"""{EXIT_CODES}
 
@@ -71,6 +75,10 @@ def command(
     sources = (*sources, *(source for file in files_from for source in _read_list(file)))
     if not sources:
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
+    if target in _STDOUT and sys.__stdout__ is None:
+        raise BadInput(f"`{target}` as the target needs stdout, which is closed", "redirect it: > FILE")
+    if (source := next(filter(_STDIN.__contains__, sources), None)) is not None and sys.__stdin__ is None:
+        raise BadInput(f"`{source}` as the source needs stdin, which is closed", "redirect it: < FILE")
     if _STREAM in (*sources, target):
         _check_stream(sources, target, recursive, options)
     from forbear_transfer.cli.shared.local import check_names
@@ -112,15 +120,11 @@ def _read_list(file: str) -> tuple[str, ...]:
 
 
 def _check_stream(sources: tuple[str, ...], target: str, recursive: bool, options: TransferOptions) -> None:
-    """Raise BadInput if "-" (stdin or stdout) is closed or does not go with another source or option."""
+    """Raise BadInput if "-" (stdin or stdout) does not go with another source or option."""
     if recursive:
         raise BadInput("`-` does not go with `-r`", "a stream is one file, not a folder")
     if len(sources) > 1 and _STREAM in sources:
         raise BadInput("`-` must be the only source", "copy stdin with a separate command")
-    if target == _STREAM and sys.__stdout__ is None:
-        raise BadInput("`-` as the target needs stdout, which is closed", "redirect it: > FILE")
-    if _STREAM in sources and sys.__stdin__ is None:
-        raise BadInput("`-` as the source needs stdin, which is closed", "redirect it: < FILE")
     if options["manifest"] is not None:
         raise BadInput("`--manifest` does not go with `-`", "a stream differs each time: leave --manifest out")
     if target == _STREAM and options["as_json"]:

@@ -187,7 +187,15 @@ def test_interrupted_while_a_stream_waits(
     assert process.stderr.read() == "interrupted: 0 of 1 file done\n"
 
 
-@pytest.mark.parametrize(("places", "stream"), [(("gs://bkt/o", "-"), ">&-"), (("-", "gs://bkt/o"), "<&-")])
+@pytest.mark.parametrize(
+    ("places", "stream"),
+    [
+        (("gs://bkt/o", "-"), ">&-"),
+        (("gs://bkt/o", "/dev/stdout"), ">&-"),
+        (("-", "gs://bkt/o"), "<&-"),
+        (("/dev/stdin", "gs://bkt/o"), "<&-"),
+    ],
+)
 def test_a_stream_that_is_closed(cloud: Cloud, env: dict[str, str], places: tuple[str, str], stream: str) -> None:
     """It is said, since nothing can be copied then."""
     cloud.store.put("bkt", "o", b"data")
