@@ -39,6 +39,21 @@ def _status_elsewhere() -> None:
         assert [seen.method for seen in wire.seen] == ["POST", "POST"]
 
 
+_kept: requests.Response
+
+
+def _kept_by_the_module() -> None:
+    def work(url: str) -> None:
+        global _kept  # noqa: PLW0603 - the row is about it
+        _kept = requests.post(url, timeout=5)
+        int(_kept.text)
+
+    with Wire(OK, OK) as wire:
+        with pytest.raises(ValueError, match="invalid"):
+            POLICY.call(work, wire.url)
+        assert [seen.method for seen in wire.seen] == ["POST", "POST"]
+
+
 def _read_elsewhere() -> None:
     parts = [io.BytesIO(b"first and second")]
 
@@ -152,6 +167,9 @@ def _put_by_with() -> None:
 
 TRIED: dict[str, Callable[[], None]] = {
     "it raises an error of its own after a response that no variable holds": _status_elsewhere,
+    "it keeps a response in a global variable only, as the code of a script does outside of functions": (
+        _kept_by_the_module
+    ),
     "another function reads from a file or an iterator that was made outside": _read_elsewhere,
     "it passes on a response that it neither sends nor uses, in a variable without `res` in its name": _passed_on,
     "it says `urlopen(url, order)` without the word `data=`, and follows a redirect": _urlopen_without_the_word,
