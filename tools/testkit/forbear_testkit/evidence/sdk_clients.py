@@ -172,8 +172,8 @@ def _storage(work: Callable[[Any], object]) -> Callable[[str], object]:
     return call
 
 
-def _upload(client: Any) -> object:
-    return client.bucket("b").blob("o").upload_from_string(b"x", retry=None, timeout=TIMEOUT)
+def _upload(client: Any, **conditions: int) -> object:
+    return client.bucket("b").blob("o").upload_from_string(b"x", retry=None, timeout=TIMEOUT, **conditions)
 
 
 @contextmanager
@@ -345,6 +345,21 @@ ALL: dict[str, Operation] = {
     ),
     "storage upload": Operation(
         "google.cloud.storage", _storage(_upload), "POST", "/upload/storage/v1/b/b/o", repeated=False
+    ),
+    "storage create": Operation(
+        "google.cloud.storage",
+        _storage(lambda c: _upload(c, if_generation_match=0)),
+        "POST", "/upload/storage/v1/b/b/o", repeated=True,
+    ),
+    "storage delete": Operation(
+        "google.cloud.storage",
+        _storage(lambda c: c.bucket("b").blob("o").delete(retry=None, timeout=TIMEOUT)),
+        "DELETE", "/storage/v1/b/b/o/o", repeated=False, answer=b"",
+    ),
+    "storage delete of one generation": Operation(
+        "google.cloud.storage",
+        _storage(lambda c: c.bucket("b").blob("o", generation=5).delete(retry=None, timeout=TIMEOUT)),
+        "DELETE", "/storage/v1/b/b/o/o", repeated=True, answer=b"",
     ),
     "secret read": Operation("google.cloud.secretmanager_v1", _read_secret, "GET", _SECRET, repeated=True),
     "secret add": Operation(

@@ -136,6 +136,10 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
         ("request",): ("kubernetes.client.rest",),
         ("request", "request_async"): ("stripe._api_requestor", "stripe.api_requestor"),
     },
+    "sdk:storage": {
+        ("api_request",): ("google.cloud.storage._http",),
+        ("_do_upload",): ("google.cloud.storage.blob",),
+    },
     "sdk:discovery": {("execute",): ("googleapiclient.http",)},
     "sdk:rpc": {("__call__", "with_call"): ("grpc._channel",), ("_with_call",): ("grpc._interceptor",)},
     "sdk:rpc_over_rest": {("__call__",): ("google.api_core.gapic_v1.method",)},

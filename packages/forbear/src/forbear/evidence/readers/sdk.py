@@ -127,6 +127,15 @@ def _add_answered(
     look.add(key, sent)
 
 
+def read_storage(look: Look, trace: "TracebackType") -> None:
+    """Note that what is below is a request to Cloud Storage, whatever its host: an emulator has another one."""
+    look.service = "cloud_storage"
+    for name in ("_response", "response"):
+        answered = look.sent.get(id(get_own(get_own(look.error, name), "request")))
+        if answered is not None:
+            answered.service = look.service
+
+
 def read_discovery(look: Look, trace: "TracebackType") -> None:
     """Read the request that googleapiclient executes; a batch of requests has its own URL, and is a POST.
 
