@@ -356,11 +356,6 @@ ALL: dict[str, Operation] = {
         _storage(lambda c: c.bucket("b").blob("o").delete(retry=None, timeout=TIMEOUT)),
         "DELETE", "/storage/v1/b/b/o/o", repeated=False, answer=b"",
     ),
-    "storage delete of one generation": Operation(
-        "google.cloud.storage",
-        _storage(lambda c: c.bucket("b").blob("o", generation=5).delete(retry=None, timeout=TIMEOUT)),
-        "DELETE", "/storage/v1/b/b/o/o", repeated=True, answer=b"",
-    ),
     "secret read": Operation("google.cloud.secretmanager_v1", _read_secret, "GET", _SECRET, repeated=True),
     "secret add": Operation(
         "google.cloud.secretmanager_v1", _add_version, "POST", f"{_SECRET}:addVersion", repeated=False
