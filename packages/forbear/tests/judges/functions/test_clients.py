@@ -21,8 +21,9 @@ HEADERS = ("X-Elastic-Product: Elasticsearch",)
 _OLD_URLLIB3 = int(version("urllib3").partition(".")[0]) < 2
 _AWS = {f"{client} {name}" for client in ("boto3", "aiobotocore") for name in ("get", "add")}
 _STREAM = {"anthropic stream"}
+_CUT_OFF = {"twilio send", "secret add", "storage delete"} if _OLD_URLLIB3 else set[str]()
 SILENT = {
-    "half": {"boto3 get", "boto3 add", *_STREAM, *(("twilio send", "secret add") if _OLD_URLLIB3 else ())},
+    "half": {"boto3 get", "boto3 add", *_STREAM, *_CUT_OFF},
     "garbled": {*_AWS, *_STREAM, *(("kubernetes read", "kubernetes create") if _OLD_URLLIB3 else ())},
 }
 """Operations that take a body that was cut off, or is no JSON, for a good one: of botocore, of old clients of
