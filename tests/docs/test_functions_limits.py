@@ -9,6 +9,7 @@ import sqlite3
 import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -136,13 +137,13 @@ def _begun_before_a_block() -> None:
         assert db.execute("select count(*) from t").fetchone() == (0,)
 
 
-def _execute_twice(statement: str, *, commits: bool = False) -> None:
+def _execute_twice(statement: str, *, commits: bool = False, **options: Any) -> None:
     """Run a statement and one that fails, in a connection of each attempt; both attempts leave a row."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/shop"
 
         def work() -> None:
-            with contextlib.closing(sqlite3.connect(path)) as db:
+            with contextlib.closing(sqlite3.connect(path, **options)) as db:
                 try:
                     db.execute(statement)
                     db.execute(FAIL)
@@ -161,23 +162,31 @@ def _committed_after_an_error() -> None:
     _execute_twice("insert into t values (1)", commits=True)
 
 
+def _committed_alone() -> None:
+    _execute_twice("insert into t values (1)", isolation_level=None)
+
+
 def _put_by_with() -> None:
     _execute_twice("with v as (select 1) insert into t select * from v")
 
 
 TRIED: dict[str, Callable[[], None]] = {
-    "it raises an error of its own after a response that no variable holds": _status_elsewhere,
+    "it raises an error of its own after a response that no local variable holds, by itself or in a list": (
+        _status_elsewhere
+    ),
     "it keeps a response in a global variable only, as the code of a script does outside of functions": (
         _kept_by_the_module
     ),
     "another function reads from a file or an iterator that was made outside": _read_elsewhere,
     "it passes on a response that it neither sends nor uses, in a variable without `res` in its name": _passed_on,
     "it says `urlopen(url, order)` without the word `data=`, and follows a redirect": _urlopen_without_the_word,
-    "in a worker of a process pool, httpx follows a redirect, or a write works before the error": _redirect_in_a_worker,
+    "in a worker of a process pool, httpx follows a redirect, a write works before the error, or the error is one of "
+    "its own": _redirect_in_a_worker,
     "it rolls back a transaction that began before, in a session that it gets from elsewhere, such as a generator or "
     "a cache": _given_by_a_generator,
     "in a block, it rolls back a transaction that began before the block": _begun_before_a_block,
     "it commits after an error of MySQL or SQLite, as by `finally: db.commit()`": _committed_after_an_error,
+    "it uses sqlite3 with `isolation_level=None`, and closes the connection before the error arrives": _committed_alone,
     "it runs `WITH ... INSERT` in sqlite3, which commits by itself unless you say `autocommit=False`": _put_by_with,
 }
 

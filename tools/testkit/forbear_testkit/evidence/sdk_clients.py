@@ -370,5 +370,24 @@ def _is_installed(library: str) -> bool:
         return False
 
 
+_ITEMS = [{"_index": "i", "_source": {}}] * 2
+
+
+def _post_to_webhook(url: str) -> None:
+    response = slack.WebhookClient(url, timeout=5, retry_handlers=[]).send(text="t")
+    if response.status_code != 200:
+        raise RuntimeError(response.body)
+
+
+BULKS: dict[str, Callable[[str], object]] = {
+    "elasticsearch": _elastic(lambda c: import_module("elasticsearch.helpers").bulk(c, _ITEMS)),
+    "opensearchpy": _opensearch(lambda c: import_module("opensearchpy.helpers").bulk(c, _ITEMS)),
+}
+"""Two documents by the helpers of the SDKs of search engines."""
+
+SLACK_PAGES, SLACK_WEBHOOK = _slack(lambda c: list(c.conversations_list())), _post_to_webhook
+"""All pages of a listing, and a message to a webhook whose client raises no error after a bad status."""
+
+
 OPERATIONS = {name: each for name, each in ALL.items() if _is_installed(each.library)}
 """The operations whose clients are installed here."""

@@ -1,9 +1,11 @@
 """`Look`, what the readers of one error share: the requests so far, and the frame or error that is read now."""
 
 import sys
+from io import BufferedWriter, TextIOWrapper
+from opcode import opmap
 
 from forbear.core.report import report_on
-from forbear.evidence.sent import GENERATORS, Sent, list_files, top_of
+from forbear.evidence.sent import GENERATORS, SOURCES, WHOLE, Sent, dict_of, is_stream, is_temporary, top_of
 from forbear.evidence.table import CLIENTS
 from forbear.http.request import READS, Request
 
@@ -21,8 +23,10 @@ _KEEPS_LOCALS = sys.version_info < (3, 13)
 
 IS_FUNCTION = 1  # CO_OPTIMIZED: the variables of a module or a class are the real ones, and must not be cleared
 
-_NO_CALLERS = CLIENTS | {"forbear"}
+NO_CALLERS = CLIENTS | {"forbear", "httpcore", "httpcore2"}
+"""The packages whose functions hold nothing that a user has sent: clients, and what is below them."""
 _MOST_CALLERS = 20
+_LEVELS_OF_NAMES = 2
 _WITH_BODIES = frozenset({"http", "aws"})
 
 
@@ -197,12 +201,38 @@ class Look:
             entry, left = first, _MOST_CALLERS
             while entry is not None and left:
                 code = entry.tb_frame.f_code
-                if client_of(entry.tb_frame) not in _NO_CALLERS:
+                if client_of(entry.tb_frame) not in NO_CALLERS:
                     seeks = seeks or "seek" in code.co_names
                     left -= 1
-                    found += list_files(self.names(entry)) if _reads(code) else ()
+                    found += list_files(self.names(entry), code) if _reads(code) else ()
                 entry = entry.tb_next
         return found, seeks
+
+
+def list_files(names: "dict[str, Any]", code: "CodeType") -> "list[object]":
+    """Return the files and generators that a function may have read: its variables, and what it names of them.
+
+    Those are attributes, also of attributes, and items of dicts; and all that something with a method `read` holds.
+    """
+    used = {*code.co_names, *(each for each in code.co_consts if type(each) is str)}
+    found: list[object] = list(names.values())
+    values = found
+    for _ in range(_LEVELS_OF_NAMES):
+        values = [held for each in values if type(each) not in WHOLE for held in _list_named(each, used)]
+        found = [*found, *values]
+    return [each for each in found if (type(each) in SOURCES and not _is_written(each)) or is_temporary(each)]
+
+
+def _list_named(value: "Any", names: "set[str]") -> "list[object]":
+    if is_stream(value):
+        return list(dict_of(value).values())
+    known: Any = value if type(value) is dict else dict_of(value)
+    return [known[name] for name in names if name in known]
+
+
+def _is_written(thing: "Any") -> bool:
+    """Return whether a file of text is open for writing, such as a log."""
+    return type(thing) is TextIOWrapper and type(thing.buffer) is BufferedWriter
 
 
 def _may_have_body(sent: Sent) -> bool:
@@ -210,13 +240,16 @@ def _may_have_body(sent: Sent) -> bool:
 
 
 def _reads(code: "CodeType") -> bool:
-    """Return whether a function reads from a file, or has a client read it: `files=`."""
-    return not _READING.isdisjoint(code.co_names) or any(
-        type(each) is tuple and "files" in each for each in code.co_consts
-    )
+    """Return whether a function reads from a file, loops over one, or has a client read it: `files=`."""
+    if not _READING.isdisjoint(code.co_names) or not _ITERATING.isdisjoint(code.co_code[::2]):
+        return True
+    return any(type(each) is tuple and "files" in each for each in code.co_consts)
 
 
-_READING = frozenset({"read", "read1", "readall", "readinto", "readline", "readlines"})
+_READING = frozenset({
+    "DictReader", "load", "read", "read1", "read_csv", "readall", "reader", "readinto", "readline", "readlines",
+})  # fmt: skip
+_ITERATING = frozenset({opmap["GET_ITER"], opmap["GET_AITER"]})
 
 
 def client_of(frame: "FrameType") -> str:

@@ -1,7 +1,7 @@
 """`Sent`, one request that an error shows; `get_own` and `was_read` run no user code."""
 
 from functools import lru_cache
-from io import BufferedRandom, BufferedReader, BufferedWriter, BytesIO, FileIO, StringIO, TextIOWrapper
+from io import BufferedRandom, BufferedReader, BytesIO, FileIO, StringIO, TextIOWrapper
 from itertools import islice
 from operator import itemgetter
 from types import AsyncGeneratorType, GeneratorType, GetSetDescriptorType, MemberDescriptorType
@@ -238,13 +238,13 @@ def body_of(body: object) -> bytes | None:
     return None
 
 
-_WHOLE = frozenset({bytes, str, bytearray, memoryview, int, float, bool, type(None)})
+WHOLE = frozenset({bytes, str, bytearray, memoryview, int, float, bool, type(None)})
 _LISTS = frozenset({dict, list, tuple})
 _READERS = frozenset({"read", "__next__", "__anext__"})
 _BUFFERED = frozenset({BufferedReader, BufferedRandom})
 _FILES = frozenset({*_BUFFERED, FileIO, BytesIO, StringIO})
 GENERATORS = frozenset({GeneratorType, AsyncGeneratorType})
-_SOURCES = frozenset({*_BUFFERED, *GENERATORS, FileIO, BytesIO, TextIOWrapper})
+SOURCES = frozenset({*_BUFFERED, *GENERATORS, FileIO, BytesIO, TextIOWrapper})
 _MOST = 20
 _LEVELS = 3
 """The levels of wrappers in which a stream may lie, such as a progress bar around a file; boto3 has two."""
@@ -252,7 +252,7 @@ _LEVELS = 3
 
 def list_streams(*bodies: object) -> tuple[object, ...]:
     """Return what can be read once only among bodies, in lists and dicts of them, and in what wraps it."""
-    if _WHOLE.issuperset(map(type, bodies)):  # most bodies
+    if WHOLE.issuperset(map(type, bodies)):  # most bodies
         return ()
     return tuple(_find_streams(bodies, _LEVELS))
 
@@ -260,35 +260,25 @@ def list_streams(*bodies: object) -> tuple[object, ...]:
 def _find_streams(things: "Iterable[object]", levels: int) -> "Iterator[object]":
     for thing in list(islice(things, _MOST)):
         kind = type(thing)
-        if kind in _WHOLE:
+        if kind in WHOLE:
             continue
-        if kind not in _LISTS and _is_stream(thing):
+        if kind not in _LISTS and is_stream(thing):
             yield thing
         if levels:
             held: Any = thing if kind in _LISTS else dict_of(thing)
             yield from _find_streams(held.values() if is_mapping(held) else held, levels - 1)
 
 
-def _is_stream(thing: object) -> bool:
+def is_stream(thing: object) -> bool:
     """Return whether `thing` can be read once only, by what it is; no code of it runs."""
-    if _is_temporary(thing) or "read" in dict_of(thing):
+    if is_temporary(thing) or "read" in dict_of(thing):
         return True
     return any(not _READERS.isdisjoint(each.__dict__) for each in type(thing).__mro__)
 
 
-def _is_temporary(thing: object) -> bool:
+def is_temporary(thing: object) -> bool:
+    """Return whether `thing` is a temporary file, which has a class of its own."""
     return type(thing).__module__ == "tempfile"
-
-
-def list_files(names: "dict[str, object]") -> tuple[object, ...]:
-    """Return the files and generators among a function's variables: what it sent may have been read of them."""
-    values = names.values()
-    return tuple(each for each in values if (type(each) in _SOURCES and not _is_written(each)) or _is_temporary(each))
-
-
-def _is_written(thing: "Any") -> bool:
-    """Return whether a file of text is open for writing, such as a log."""
-    return type(thing) is TextIOWrapper and type(thing.buffer) is BufferedWriter
 
 
 def was_read(thing: object) -> bool:
@@ -296,7 +286,7 @@ def was_read(thing: object) -> bool:
 
     A pipe cannot be asked: `tell` would wait for another thread that reads it.
     """
-    if _is_temporary(thing):
+    if is_temporary(thing):
         thing = get_own(thing, "file") or get_own(thing, "_file")
     kind = type(thing)
     stream: Any = thing

@@ -131,10 +131,21 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
         ),
         ("_parse_create", "_parse_update", "_parse_fetch"): ("twilio.base.version",),
         ("finish",): ("google.cloud.storage.batch",),
-        ("api_call", "_urllib_api_call"): ("slack_sdk.web.base_client", "slack_sdk.web.async_base_client"),
+        ("api_call", "_urllib_api_call", "_request_for_pagination"): (
+            "slack_sdk.web.base_client",
+            "slack_sdk.web.async_base_client",
+        ),
         ("call_api", "call"): ("kubernetes.client.api_client",),
         ("request",): ("kubernetes.client.rest",),
         ("request", "request_async"): ("stripe._api_requestor", "stripe.api_requestor"),
+    },
+    "sdk:bulk": {
+        ("_process_bulk_chunk",): (
+            "elasticsearch.helpers.actions",
+            "elasticsearch._async.helpers",
+            "opensearchpy.helpers.actions",
+            "opensearchpy._async.helpers.actions",
+        ),
     },
     "sdk:storage": {
         ("api_request",): ("google.cloud.storage._http",),

@@ -15,7 +15,7 @@ from types import CodeType, FunctionType, MemberDescriptorType, MethodType, Modu
 
 from forbear.core.chain import arguments_of, attributes_of
 from forbear.core.report import SENT_BY_US
-from forbear.evidence.look import IS_FUNCTION, Look, client_of
+from forbear.evidence.look import IS_FUNCTION, NO_CALLERS, Look, client_of
 from forbear.evidence.sent import Sent, dict_of, get_own, package, request_of, top_of
 from forbear.evidence.table import CLIENTS, FRAMES, HELD, reader
 from forbear.http.request import READS
@@ -54,7 +54,6 @@ _RESPONSES = frozenset({"answer", "r", "reply", "ret"})
 _METHODS = ("method", "verb", "http_method")
 _PLACES = ("url", "uri", "path", "endpoint")
 _ACTING = frozenset({"POST", "PATCH", "PUT", "DELETE"})
-_NOT_READ = CLIENTS | {"forbear", "httpcore", "httpcore2"}
 _MOST_ARGUMENTS = 10
 _MOST_ATTRIBUTES = 20
 _MOST_CODES = 5000
@@ -79,7 +78,7 @@ def learn(frame: "FrameType") -> int:
     if found is not None:
         return found
     found = OF_CLIENT if code.co_name in FRAMES else 0
-    if code.co_flags & IS_FUNCTION and client_of(frame) not in _NOT_READ:
+    if code.co_flags & IS_FUNCTION and client_of(frame) not in NO_CALLERS:
         names = {*code.co_varnames, *code.co_cellvars}
         words = {*code.co_names, *names}
         if not words.isdisjoint(_SENDING | _USING | _RESPONSES) or any("res" in name for name in names):

@@ -25,8 +25,15 @@ SEARCHES: Mapping[str, str] = {
     "_mget": f"{_ELASTIC}mget",
     "_field_caps": f"{_ELASTIC}field-caps",
     "_query": f"{_ELASTIC}esql-query",
+    "_analyze": f"{_ELASTIC}indices-analyze",
+    "_msearch/template": f"{_ELASTIC}msearch-template",
+    "_mtermvectors": f"{_ELASTIC}mtermvectors",
+    "_rank_eval": f"{_ELASTIC}rank-eval",
+    "_search/template": f"{_ELASTIC}search-template",
+    "_termvectors": f"{_ELASTIC}termvectors",
+    "_validate/query": f"{_ELASTIC}indices-validate-query",
 }
-"""The last segments of paths by which Elasticsearch and OpenSearch only read, each with its page."""
+"""The ends of paths by which Elasticsearch and OpenSearch only read, each with its page."""
 
 _SLACK_READS = """
 api.test auth.test bookmarks.list bots.info chat.getPermalink chat.scheduledMessages.list conversations.history
@@ -82,10 +89,13 @@ def _split(request: Request) -> tuple[list[str], str]:
 def _find_search(request: Request) -> str | None:
     """Return the read of a search engine; a scroll that is opened or continued is none."""
     segments, query = _split(request)
-    is_read = segments[-1] in SEARCHES and not any(each.startswith("_") for each in segments[:-1])
-    if not is_read or "scroll" in query or (segments[-1] == "_query" and len(segments) > 1):
+    first = next((place for place, each in enumerate(segments) if each.startswith("_")), 0)
+    name = "/".join(segments[first:])
+    if name.startswith("_termvectors/"):  # of one document
+        name = "_termvectors"
+    if name not in SEARCHES or "scroll" in query or (name == "_query" and first):
         return None
-    return segments[-1]
+    return name
 
 
 def _judge_put(request: Request) -> Judgement:

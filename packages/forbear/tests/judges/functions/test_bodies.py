@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import csv
 import http.client
 import io
 import tempfile
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -211,6 +213,66 @@ def test_bytes_that_were_read_from_a_file_of_outside() -> None:
 
     opened = file()
     assert run(upload, LOST, OK)[0] == [5000]
+
+
+class Upload:
+    """A holder of a file, as in the requests of web frameworks."""
+
+    def __init__(self, opened: Any) -> None:
+        self.file = opened
+
+    def read(self) -> bytes:
+        """Read what is left of the file."""
+        content: bytes = self.file.read()
+        return content
+
+    def send(self, url: str) -> None:
+        """Send what is left of the file."""
+        _by_requests(url, self.file.read())
+
+    def send_form(self, url: str) -> None:
+        """Send the file in a form, which requests reads before it sends."""
+        requests.put(url, files={"a": self.file}, timeout=5)
+
+
+def _send_of(url: str, upload: Upload) -> None:
+    _by_requests(url, upload.file.read())
+
+
+def _send_read(url: str, upload: Upload) -> None:
+    _by_requests(url, upload.read())
+
+
+def _send_item(url: str, job: dict[str, Any]) -> None:
+    _by_requests(url, job["file"].read())
+
+
+def _send_lines(url: str, opened: Any) -> None:
+    for line in opened:
+        _by_requests(url, line)
+
+
+def _send_rows(url: str, opened: Any) -> None:
+    for row in csv.reader(opened):
+        _by_requests(url, row[0].encode())
+
+
+SENDERS: dict[str, Callable[[Any], Callable[[str], None]]] = {
+    "of self": lambda opened: Upload(opened).send,
+    "form": lambda opened: Upload(opened).send_form,
+    "of an argument": lambda opened: partial(_send_of, upload=Upload(opened)),
+    "by an argument": lambda opened: partial(_send_read, upload=Upload(opened)),
+    "item": lambda opened: partial(_send_item, job={"file": opened}),
+    "lines": lambda opened: partial(_send_lines, opened=opened),
+    "rows": lambda opened: partial(_send_rows, opened=io.TextIOWrapper(opened)),
+}
+
+
+@pytest.mark.parametrize("name", SENDERS)
+def test_a_file_that_the_function_reads(name: str) -> None:
+    """A file of outside counts wherever the function finds it by name, and however it reads it."""
+    opened = io.BytesIO(b"first\nsecond\n")
+    assert len(run(SENDERS[name](opened), LOST, OK)[0]) == 1
 
 
 def test_a_function_that_begins_its_body_anew() -> None:

@@ -13,7 +13,7 @@ from forbear.events import Reason
 from forbear.testing import virtual_time
 from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.evidence.forms import FORMS, WRAPS
-from forbear_testkit.evidence.sdk_clients import OPERATIONS
+from forbear_testkit.evidence.sdk_clients import BULKS, OPERATIONS, SLACK_PAGES, SLACK_WEBHOOK
 
 POLICY = forbear.retry(on=Exception, attempts=3, timeout=None)
 FAULTS = ("lost", "half", "reset", "503", "refused", "garbled")
@@ -122,3 +122,35 @@ def test_how_often_the_server_executes(case: Case) -> None:
 def test_how_often_the_server_executes_in_every_form(case: Case) -> None:
     """The whole table, of all SDKs that are installed; `make clients` installs each at two versions."""
     check(case)
+
+
+_JSON = (*HEADERS, "Content-Type: application/json")
+_FAILED = (
+    b'{"errors": true, "items": [{"index": {"status": 201}}, {"index": {"status": 429, "error": {"type": "busy"}}}]}'
+)
+_FIRST_PAGE = b'{"ok": true, "response_metadata": {"next_cursor": "x"}}'
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", BULKS)
+def test_a_bulk_of_which_an_item_failed(name: str) -> None:
+    """The helper's own error shows no request, but the other items are stored."""
+    pytest.importorskip(name)
+    with Wire(*[reply(200, _FAILED, *_JSON)] * 2) as wire, virtual_time():
+        with pytest.raises(Exception, match="failed to index"):
+            POLICY.call(BULKS[name], wire.url)
+        assert len(wire.seen) == 1
+
+
+@pytest.mark.soak
+def test_slack() -> None:
+    """The second page of a listing is read like the first; a message that a webhook may have sent is not sent again."""
+    pytest.importorskip("slack_sdk")
+    with Wire(reply(200, _FIRST_PAGE, *_JSON), Answer(end="close"), reply(200, b'{"ok": true}', *_JSON)) as wire:
+        with virtual_time():
+            POLICY.call(SLACK_PAGES, wire.url)
+        assert len(wire.seen) == 3
+    with Wire(reply(500), reply(200)) as wire, virtual_time():
+        with pytest.raises(RuntimeError):
+            POLICY.call(SLACK_WEBHOOK, wire.url)
+        assert len(wire.seen) == 1

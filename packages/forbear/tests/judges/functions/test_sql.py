@@ -233,14 +233,33 @@ def caught(shop: Shop) -> None:
     shop.run(work)
 
 
-def plainly(shop: Shop, *, script: bool = False, **options: Any) -> None:
+def plainly(shop: Shop, **options: Any) -> None:
     """Insert by sqlite3 itself."""
 
     def work() -> None:
         with shop.connect(**options) as db:
-            if script:
-                db.executescript(f"{FIRST};{SECOND}")
             db.execute(FIRST)
+            db.execute(SECOND)
+
+    shop.run(work)
+
+
+def by_script(shop: Shop) -> None:
+    """Insert by a script that fails."""
+
+    def work() -> None:
+        with shop.connect() as db:
+            db.executescript(f"{FIRST};{SECOND}")
+
+    shop.run(work)
+
+
+def after_a_script(shop: Shop) -> None:
+    """Fail after a script that worked, and close the connection."""
+
+    def work() -> None:
+        with closing(shop.connect()) as db:
+            db.executescript(FIRST)
             db.execute(SECOND)
 
     shop.run(work)
@@ -278,7 +297,8 @@ WORKS: dict[str, tuple[Callable[[Shop], None], str | None, list[int]]] = {
     "a caught error": (caught, "been committed", [1]),
     "sqlite3": (plainly, None, [1, 2]),
     "sqlite3, isolation_level=None": (partial(plainly, isolation_level=None), "been committed", [1]),
-    "executescript": (partial(plainly, script=True), "been committed", [1]),
+    "executescript": (by_script, "been committed", [1]),
+    "after executescript": (after_a_script, "been committed", [1]),
     "sqlite3, a global": (in_global, "still open", []),
     **{
         f"{where}, {'rolled back' if rolls_back else 'open'}": (

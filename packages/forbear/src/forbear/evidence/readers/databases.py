@@ -243,26 +243,24 @@ def read_code(look: Look, error: BaseException, code: object) -> None:
         return
     names = look.names(trace)
     found = _find_connections([*names.values(), *dict_of(names.get("self")).values()])
-    is_script = _runs_script(trace)
+    is_script = _runs_script(traceback_of(error))
     for connection, through in found or _find_connections(_reach_from(trace, names)):
         is_open = _ask(connection, "in_transaction")
-        if is_open is not None:  # a closed connection tells nothing more
+        if is_open is not None or is_script:  # a closed connection tells nothing more
             autocommit = is_script or _commits_alone(connection)
             subject = Statement("", autocommit=autocommit, connection=(id(connection), *through))
-            subject.still_open = is_open
+            subject.still_open = bool(is_open)
             subject.unchanged = not is_script and _ask(connection, "total_changes") == 0
             look.add(id(connection), Sent("sqlite3", "sql", "", subject))
 
 
-def _runs_script(trace: "TracebackType") -> bool:
-    """Return whether the line that failed calls `executescript`, which commits first, and then each statement alone."""
-    code = trace.tb_frame.f_code
-    if "executescript" not in code.co_names:
-        return False
-    from dis import get_instructions  # few failures get here
-
-    loads = (each for each in get_instructions(code) if each.argval == "executescript")
-    return any(each.positions is not None and each.positions.lineno == trace.tb_lineno for each in loads)
+def _runs_script(trace: "TracebackType | None") -> bool:
+    """Return whether a function names `executescript`, which commits first, and then each statement alone."""
+    while trace is not None:
+        if "executescript" in trace.tb_frame.f_code.co_names:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _reach_from(trace: "TracebackType", names: "dict[str, Any]") -> "Iterator[Any]":

@@ -92,13 +92,23 @@ def read_exchange(look: Look, trace: "TracebackType") -> None:
     _add_answered(look, id(trace.tb_frame), client, method, url, status, headers)
 
 
+def read_bulk(look: Look, trace: "TracebackType") -> None:
+    """Read a bulk request that a helper of Elasticsearch or OpenSearch has sent, of which some items failed."""
+    if type(look.error).__name__ == "BulkIndexError":
+        unread = "the helper does not keep which items were stored"
+        look.add(id(trace.tb_frame), Sent(client_of(trace.tb_frame), "http", "POST", unread=unread, unsent=False))
+
+
 def read_response(look: Look, error: BaseException, response: object) -> None:
     """Read the request of a response that azure-core or slack_sdk keeps in its error."""
     request = get_own(response, "_request") or get_own(response, "request")
     client = type(response).__module__.partition(".")[0]
     method = get_own(request, "method") or get_own(response, "http_verb")
+    if type(response).__name__ == "WebhookResponse":
+        method = "POST"
     status = get_own(response, "_status_code") or get_own(response, "status_code")
-    url, headers = get_own(request, "url") or get_own(response, "api_url"), get_own(request, "headers")
+    url = get_own(request, "url") or get_own(response, "api_url") or get_own(response, "url")
+    headers = get_own(request, "headers")
     look.service = _SERVICES.get(client)
     _add_answered(look, id(response), client, method, url, status, headers)
     look.service = None
