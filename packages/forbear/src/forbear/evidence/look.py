@@ -226,7 +226,7 @@ def list_files(names: "dict[str, Any]", code: "CodeType") -> "list[object]":
 def _list_named(value: "Any", names: "set[str]") -> "list[object]":
     if is_stream(value):
         return list(dict_of(value).values())
-    known: Any = value if type(value) is dict else dict_of(value)
+    known = value if type(value) is dict else dict_of(value)  # pyright: ignore[reportUnknownVariableType]
     return [known[name] for name in names if name in known]
 
 
