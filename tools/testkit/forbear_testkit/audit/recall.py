@@ -4,9 +4,9 @@ A label has the rules that a snippet breaks, of MEASURED; `~RULE` is one that ma
 `# -- path` begins a file of a package. One half is open, and the rules are corrected by it; the other only measures.
 Those in FRESH were written by somebody who knew no rule. Two who saw no finding labelled the shops, the pipelines and
 the harbours, the authors themselves the desks, fields, offices and councils, another reader the trades, and one who
-knew the rules in part the firms. All are open but the mills, which their author labelled. So are the `styles`, `reach`,
-`layers` and `habits` in RECALL: who changed the rules wrote and labelled them, in the style of many companies, for
-forms and clients that were missed, and for what repeats the calls of others.
+knew the rules in part the firms. All are open but the mills and looms, which their authors labelled. So are the
+`styles`, `reach`, `layers` and `habits` in RECALL: who changed the rules wrote and labelled them, in the style of many
+companies, for forms and clients that were missed, and for what repeats the calls of others.
 """
 
 import random
