@@ -62,7 +62,7 @@ def test_faults_change_nothing(
             assert names(Path(folder)) == ["file"]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=settings().max_examples // 3)
 @given(st.lists(st.integers(1, 5 * MIB), max_size=4), st.lists(faults, max_size=2), st.integers(1, 4), st.booleans())
 def test_runs_that_end_anywhere_are_gone_on_with(
     cloud: Cloud, little: None, ends: list[int], plan: list[Fault], slices: int, replaced: bool

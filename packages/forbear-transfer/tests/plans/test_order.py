@@ -212,7 +212,7 @@ def model(case: Case) -> Contents:
 
 
 @given(CASES)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_overlap_is_as_one_step_at_a_time(cloud: Cloud, case: Case) -> None:
     """The result is that of the model; or nothing was changed; or what failed lost nothing that was not replaced."""
     cloud.reset()

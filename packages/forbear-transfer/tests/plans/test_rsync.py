@@ -284,7 +284,7 @@ async def test_a_listing_out_of_order_stops_the_rsync() -> None:
         [one async for one in side_by_side(listing([]), listing(["b", "a"]))]
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings().max_examples // 3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(st.sampled_from(["a", "b", "c/d", "c/e", "c-", "f"]), st.binary(max_size=2)),
     st.dictionaries(st.sampled_from(["a", "b", "c/d", "c/e", "c-", "g/h"]), st.binary(max_size=2)),

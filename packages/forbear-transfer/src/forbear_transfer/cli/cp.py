@@ -75,9 +75,10 @@ def command(
     sources = (*sources, *(source for file in files_from for source in _read_list(file)))
     if not sources:
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
-    if target in _STDOUT and sys.__stdout__ is None:
+    if _is_among(target, _STDOUT) and sys.__stdout__ is None:
         raise BadInput(f"`{target}` as the target needs stdout, which is closed", "redirect it: > FILE")
-    if (source := next(filter(_STDIN.__contains__, sources), None)) is not None and sys.__stdin__ is None:
+    source = next((each for each in sources if _is_among(each, _STDIN)), None)
+    if source is not None and sys.__stdin__ is None:
         raise BadInput(f"`{source}` as the source needs stdin, which is closed", "redirect it: < FILE")
     if _STREAM in (*sources, target):
         _check_stream(sources, target, recursive, options)
@@ -117,6 +118,11 @@ def _read_list(file: str) -> tuple[str, ...]:
     if not lines:
         raise BadInput(f"`--files-from` needs at least one source, and {file} has none", "write one on each line")
     return lines
+
+
+def _is_among(name: str, streams: frozenset[str]) -> bool:
+    """Return whether a name is that of one of the streams, also as //dev/stdout or /dev/./stdout."""
+    return (f"/{os.path.normpath(name).lstrip('/')}" if name.startswith("/") else name) in streams
 
 
 def _check_stream(sources: tuple[str, ...], target: str, recursive: bool, options: TransferOptions) -> None:

@@ -192,6 +192,7 @@ def test_interrupted_while_a_stream_waits(
     [
         (("gs://bkt/o", "-"), ">&-"),
         (("gs://bkt/o", "/dev/stdout"), ">&-"),
+        (("gs://bkt/o", "//dev/./stdout"), ">&-"),
         (("-", "gs://bkt/o"), "<&-"),
         (("/dev/stdin", "gs://bkt/o"), "<&-"),
     ],
