@@ -54,6 +54,26 @@ def test_a_client_that_shows_nothing_is_reported(invoke: Invoke, monkeypatch: py
     assert " NO " in done.stdout
 
 
+def test_a_timeout_that_shows_nothing_is_reported(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that shows what was lost, but not what timed out, is not found; stderr says after what."""
+    real = doctor._SENDERS["httpx"]
+
+    def hide_timeouts(url: str, library: Any, seconds: float) -> None:
+        try:
+            real(url, library, seconds)
+        except library.TimeoutException:
+            hidden = True
+        else:
+            hidden = False
+        if hidden:
+            raise TimeoutError("nobody answered")
+
+    monkeypatch.setitem(doctor._SENDERS, "httpx", hide_timeouts)
+    done = invoke("doctor", "--check", "httpx")
+    assert done.exit_code == 1
+    assert "httpx does not show its request after a timeout" in done.stderr
+
+
 def test_a_client_that_cannot_be_set_up_is_not_tried(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that has sent nothing is neither found nor missed; stderr says why, in one line."""
 

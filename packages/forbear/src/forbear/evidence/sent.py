@@ -154,7 +154,7 @@ _MOST_KINDS = 1000
 def dict_of(thing: object) -> "dict[str, Any]":
     """Return the dict of attributes that an instance keeps, {} without one; no property called `__dict__` is run."""
     kind = type(thing)
-    return (_own[kind] if kind in _own else _find_dict(kind))(thing)
+    return (_own.get(kind) or _find_dict(kind))(thing)  # one look: another thread may clear it
 
 
 def _find_dict(kind: type) -> "Callable[[object], dict[str, Any]]":

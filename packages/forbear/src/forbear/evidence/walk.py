@@ -65,8 +65,10 @@ def is_bare(error: BaseException) -> bool:
     It holds no other error and nothing but texts, and no frame of its traceback has anything to read.
     """
     kind = type(error)
-    if kind not in _PLAIN and not (_kinds[kind] if kind in _kinds else _learn_kind(kind)):
-        return False
+    if kind not in _PLAIN:
+        may_show_nothing = _kinds.get(kind)  # one look: another thread may clear them
+        if not (_learn_kind(kind) if may_show_nothing is None else may_show_nothing):
+            return False
     kept = attributes_of(error)
     if cause_of(error) is not None or context_of(error) is not None or (kept and not _is_plain(kept)):
         return False
