@@ -44,9 +44,12 @@ _kept: requests.Response
 
 
 def _kept_by_the_module() -> None:
-    def work(url: str) -> None:
+    def send(url: str) -> None:
         global _kept  # noqa: PLW0603 - the row is about it
         _kept = requests.post(url, timeout=5)
+
+    def work(url: str) -> None:
+        send(url)
         int(_kept.text)
 
     with Wire(OK, OK) as wire:
@@ -171,10 +174,8 @@ def _put_by_with() -> None:
 
 
 TRIED: dict[str, Callable[[], None]] = {
-    "it raises an error of its own after a response that no local variable holds, by itself or in a list": (
-        _status_elsewhere
-    ),
-    "it keeps a response in a global variable only, as the code of a script does outside of functions": (
+    "it raises an error of its own after a response that it holds nowhere": (_status_elsewhere),
+    "another function puts a response into a global variable, or an object of outside, and returns nothing": (
         _kept_by_the_module
     ),
     "another function reads from a file or an iterator that was made outside": _read_elsewhere,

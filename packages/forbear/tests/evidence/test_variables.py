@@ -1,11 +1,9 @@
 """Responses that variables of a failed function hold: what it has sent counts, whatever its own error shows."""
 
 import asyncio
-import http.client
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -136,83 +134,6 @@ def test_a_response_from_outside() -> None:
     assert len(counted) == 6
 
 
-LAST: list[Any] = []
-
-
-class Shop:
-    """A shop that keeps each response."""
-
-    response: Any = None
-
-    def order(self, url: str) -> None:
-        """Send an order, and keep the response before it fails."""
-        self.response = got = httpx.post(url)
-        LAST.append(got)
-        refuse(got)
-
-
-def test_a_response_that_the_attempt_stores() -> None:
-    """A response that the attempt puts into an object or a list of outside was sent in it all the same."""
-    assert attempts(Shop().order, 200)[0] == 1
-
-
-def create(url: str) -> Any:
-    """Send an order, without a variable for its response."""
-    return requests.post(url, timeout=5)
-
-
-def by_any_name(url: str) -> None:
-    """Use a response by a name that tells nothing."""
-    order = create(url)
-    order.json()["id"]
-
-
-def in_a_list(url: str) -> None:
-    """Send two orders, and hold both."""
-    both = [requests.post(url, timeout=5), create(url)]
-    raise ShopError(len(both))
-
-
-def deep_in_lists(url: str) -> None:
-    """Send orders of two shops, and hold what they answered by shop."""
-    by_shop = {"here": [(1, requests.post(url, timeout=5))], "there": [(2, create(url))]}
-    raise ShopError(len(by_shop))
-
-
-class Receipt(requests.Response):
-    """A response by another name."""
-
-
-def by_another_name(url: str) -> None:
-    """Hold a response of a class of one's own."""
-    got = create(url)
-    got.__class__ = Receipt
-    got.json()["id"]
-
-
-def in_a_cell(url: str) -> None:
-    """Hold a response in a cell of a function within."""
-    resp = create(url)
-    later = lambda: resp  # noqa: E731
-    raise ShopError(str(later))
-
-
-def by_http_client(url: str) -> None:
-    """Send over a connection of outside, which holds its response, too."""
-    host, _, path = url.removeprefix("http://").partition("/")
-    with closing(http.client.HTTPConnection(host)) as connection:
-        connection.request("POST", f"/{path}")
-        got = connection.getresponse()
-        got.read()
-        raise ShopError(got.status)
-
-
-@pytest.mark.parametrize("work", [by_any_name, in_a_list, deep_in_lists, by_another_name, in_a_cell, by_http_client])
-def test_where_a_response_is_held(work: Callable[[str], None]) -> None:
-    """A variable of any name counts if the function uses it as a response; so does a list, or a cell."""
-    assert attempts(work, 200)[0] == 1
-
-
 def test_a_request_that_was_answered_and_is_sent_again() -> None:
     """That the second time it was not sent says nothing of the first."""
     with Wire() as nobody:
@@ -253,20 +174,6 @@ def test_a_redirect_of_urllib(method: str, as_request: bool) -> None:
         with pytest.raises(ShopError):
             POLICY.call(work)
     assert len(calls) == (3 if method == "GET" and as_request else 1)  # `data=` alone does not say what it sent
-
-
-def test_an_error_of_ones_own_that_holds_an_argument() -> None:
-    """The response in an error of the user's counts, unless it is an argument."""
-    counted = list[int]()
-
-    def check(response: Any) -> None:
-        counted.append(1)
-        raise ShopError(response)
-
-    with Wire(reply(200)) as wire, virtual_time(), pytest.raises(ShopError):
-        POLICY.call(check, httpx.post(wire.url))
-    assert len(counted) == 3
-    assert attempts(lambda url: check(create(url)), 200)[0] == 1
 
 
 def test_a_redirect_of_urllib3() -> None:

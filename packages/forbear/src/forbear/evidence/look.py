@@ -252,6 +252,20 @@ _READING = frozenset({
 _ITERATING = frozenset({opmap["GET_ITER"], opmap["GET_AITER"]})
 
 
+def list_stored(code: "CodeType") -> "set[str]":
+    """Return the names of the attributes and globals that code stores to; all variables of a script are globals."""
+    units, high, found = code.co_code, 0, set[str]()
+    for operation, low in () if _STORING.isdisjoint(units[::2]) else zip(units[::2], units[1::2], strict=True):
+        if operation in _STORING:
+            found.add(code.co_names[high | low])
+        high = (high | low) << 8 if operation == _EXTENDED else 0
+    return found
+
+
+_STORING = frozenset({opmap["STORE_ATTR"], opmap["STORE_GLOBAL"], opmap["STORE_NAME"]})
+_EXTENDED = opmap["EXTENDED_ARG"]
+
+
 def client_of(frame: "FrameType") -> str:
     """Return the top package of the module of a frame."""
     return top_of(str(frame.f_globals.get("__name__")))

@@ -38,8 +38,9 @@ class Sent:
     - `operation` is the SDK's own name of the request and the parameters that decide about it, None without an SDK.
     - `hop` is True for a request that was answered by a redirect; one of UNEXECUTED has executed nothing.
     - `status` is the HTTP status of its response, None without one.
-    - `response` is the id of the response that shows the request, if no client raised the error: one that a variable
-      of the failed function holds (`is_variable`), or an error of the user's. None for all else.
+    - `holders` has the ids of what holds the response that shows the request, if no client raised the error: that of
+      the response if a variable of the failed function has it (`is_variable`), or an error of the user's, and those of
+      objects with such an attribute. None for all else.
     - `watched` is True for commands that depend on a WATCH before them.
     - `cure` says what to do if it could not be read, None for the usual.
     - `streams` has what can be read once only in its body, or near it. `rewound`: its client begins them anew.
@@ -49,7 +50,7 @@ class Sent:
 
     service: str | None = None
     operation: "tuple[str, dict[str, Any]] | None" = None
-    response: int | None = None
+    holders: "set[int] | None" = None
     is_variable = False
     watched = False
     cure: str | None = None

@@ -15,7 +15,7 @@ from types import CodeType, FunctionType, MemberDescriptorType, MethodType, Modu
 
 from forbear.core.chain import arguments_of, attributes_of
 from forbear.core.report import SENT_BY_US
-from forbear.evidence.look import IS_FUNCTION, NO_CALLERS, Look, client_of
+from forbear.evidence.look import IS_FUNCTION, NO_CALLERS, Look, client_of, list_stored
 from forbear.evidence.sent import Sent, dict_of, get_own, package, request_of, top_of
 from forbear.evidence.table import CLIENTS, FRAMES, HELD, reader
 from forbear.http.request import READS
@@ -60,8 +60,9 @@ _MOST_CODES = 5000
 _MOST_FRAMES = 200
 _MOST_VARIABLES = 1000
 
-OF_CLIENT, _VARIABLES, _WORDS = 1, 2, 4
-"""Bits for what is to be read of a function's frames: by the reader of a client; responses; method and URL."""
+OF_CLIENT, _VARIABLES, _WORDS, _STORED = 1, 2, 4, 8
+"""Bits for what is to be read of a function's frames: by the reader of a client; responses; method and URL; what it
+stores in attributes and globals."""
 
 codes: "dict[int, int]" = {}
 """The bits for the frames of a function, by the id of its code: 0 for nothing, as of most."""
@@ -71,18 +72,18 @@ _kept: "list[CodeType]" = []  # so that no other code gets the id of one
 def learn(frame: "FrameType") -> int:
     """Return what is to be read of the frames of a function, and remember it.
 
-    It is one of a client; or it names what sends, or a variable for a response, or the method of a request.
+    It is one of a client; or it names what sends, or a place for a response, or the method of a request.
     """
     code = frame.f_code
     found = codes.get(id(code))
     if found is not None:
         return found
     found = OF_CLIENT if code.co_name in FRAMES else 0
-    if code.co_flags & IS_FUNCTION and client_of(frame) not in NO_CALLERS:
+    if client_of(frame) not in NO_CALLERS:
         names = {*code.co_varnames, *code.co_cellvars}
-        words = {*code.co_names, *names}
-        if not words.isdisjoint(_SENDING | _USING | _RESPONSES) or any("res" in name for name in names):
-            found |= _VARIABLES
+        words, stored = {*code.co_names, *names}, list_stored(code)
+        if not words.isdisjoint(_SENDING | _USING | _RESPONSES) or any("res" in name for name in (*names, *stored)):
+            found |= _VARIABLES | (_STORED if stored else 0)
         if "-packages" in code.co_filename and any(name in names for name in _METHODS):
             found |= _WORDS
     if (count := len(_kept)) >= _MOST_CODES:
@@ -97,12 +98,15 @@ def read_variables(look: Look) -> None:
     """Read the responses among the variables of functions; if there are none, method and URL."""
     look.current = None
     frames = list(look.frames.items())[-_MOST_FRAMES:]
+    found: dict[int, tuple[object, set[int]]] = {}
     for frame, kind in frames:
         if kind & _VARIABLES:
-            for value in islice(look.open(frame).values(), _MOST_VARIABLES):
-                if type(value) not in _LEAVES:
-                    for response in _list_responses(value):
-                        _read(look, response)
+            values = list(islice(look.open(frame).values(), _MOST_VARIABLES))
+            for name in list_stored(frame.f_code) if kind & _STORED else ():
+                _find_responses(found, [frame.f_globals.get(name), *(get_own(each, name) for each in values)])
+            _find_responses(found, values, in_objects=True)
+    for response, holders in found.values():
+        _read(look, response, holders, is_variable=True)
     if any(each.client == "http.client" and each.subject and each.method in READS for each in look.sent.values()):
         reader("urllib:before")(look, [frame for frame, _ in frames])
     for frame, kind in () if look.sent else reversed(frames):
@@ -116,23 +120,56 @@ def read_kept(look: Look, error: BaseException) -> None:
     Of a client's own error, the frames show more.
     """
     if top_of(str(type(error).__module__)) not in CLIENTS:
-        for value in (*arguments_of(error)[:_MOST_ARGUMENTS], *islice(attributes_of(error).values(), _MOST_ATTRIBUTES)):
-            for response in _list_responses(value):
-                _read(look, response, is_variable=False)
+        found: dict[int, tuple[object, set[int]]] = {}
+        kept = islice(attributes_of(error).values(), _MOST_ATTRIBUTES)
+        _find_responses(found, [*arguments_of(error)[:_MOST_ARGUMENTS], *kept])
+        for response, holders in found.values():
+            _read(look, response, holders, is_variable=False)
 
 
-def _list_responses(value: object) -> "Iterator[object]":
-    """Yield a value if it is a response, by the names of its class and bases, or those in lists, tuples and dicts."""
-    waiting, left = [value], _MOST_VARIABLES
-    while waiting and left:
-        left -= 1
-        each = waiting.pop()
-        kind = type(each)
-        if kind in _ITEMS:
-            waiting += islice(_ITEMS[kind](each), left)
-        elif kind not in _LEAVES and any(base.__name__.endswith("Response") for base in kind.__mro__):
-            yield each
+def _find_responses(
+    found: "dict[int, tuple[object, set[int]]]", values: "list[object]", *, in_objects: bool = False
+) -> None:
+    """Find the responses among values, by the names of their classes and bases, also in lists, tuples and dicts.
 
+    Each is added by its id, with the id of what tells where it is from: itself, or the object in whose attribute it is.
+    """
+    for value in values:
+        waiting: list[tuple[object, object]] = [(value, None)]
+        left = _MOST_VARIABLES
+        while waiting and left:
+            left -= 1
+            each, holder = waiting.pop()
+            kind = type(each)
+            nature = _natures.get(kind)
+            if nature is None:
+                nature = _learn_nature(kind)
+            if nature == _RESPONSE:
+                found.setdefault(id(each), (each, set()))[1].add(id(each if holder is None else holder))
+            elif nature == _CONTAINER:
+                waiting += [(item, holder) for item in islice(_ITEMS[kind](each), left)]
+            elif nature == _OBJECT and holder is None and in_objects:
+                waiting += [(held, each) for held in islice(_list_held(each, kind, ()), left)]
+
+
+_CONTAINER, _OBJECT, _RESPONSE = 1, 2, 3
+_natures: "dict[type, int]" = {}
+
+
+def _learn_nature(kind: type) -> int:
+    """Find out whether an instance of a class is a response, or may hold one, and remember it."""
+    if len(_natures) >= _MOST_CODES:
+        _natures.clear()
+    tops = {top_of(str(each.__module__)) for each in kind.__mro__[:-1]}
+    is_closed = type in kind.__mro__ or kind in _PASSIVE or not tops.isdisjoint(CLIENTS)
+    is_response = any(base.__name__.endswith("Response") for base in kind.__mro__)
+    found = _RESPONSE if is_response else _CONTAINER if kind in _ITEMS else 0 if is_closed else _OBJECT
+    _natures[kind] = found
+    return found
+
+
+_PASSIVE = _LEAVES | {FunctionType, MethodType, ModuleType, partial}
+"""The kinds that hold nothing, or values of before: they are made with them."""
 
 _SEQUENCES: "tuple[Any, ...]" = (list, tuple, set, frozenset, deque)
 _VALUES: "Any" = vars(dict)["values"]
@@ -140,7 +177,7 @@ _ITEMS: "dict[type, Callable[[Any], Iterable[Any]]]" = {dict: _VALUES, **{each: 
 """The methods of containers that run no code of a subclass."""
 
 
-def _read(look: Look, response: object, *, is_variable: bool = True) -> None:
+def _read(look: Look, response: object, holders: "set[int]", *, is_variable: bool) -> None:
     """Read a response; what knows no method is none to a request, or of a kind that nobody knows."""
     found = HELD.get(package(response))
     if found is None or _is_ours(response):
@@ -153,7 +190,7 @@ def _read(look: Look, response: object, *, is_variable: bool = True) -> None:
         return
     for key in look.sent.keys() - before:
         sent = look.sent[key]
-        sent.response, sent.is_variable = id(response), is_variable
+        sent.holders, sent.is_variable = holders, is_variable
         if not (sent.method or sent.hop):
             del look.sent[key]
 
@@ -178,7 +215,7 @@ def _read_words(look: Look, frame: "FrameType") -> bool:
     subject = request_of(method.upper(), next((names[name] for name in _PLACES if name in names), None))
     unread = "its URL is not known" if subject is None else None
     sent = Sent(client_of(frame), "http", method.upper(), subject, unread=unread)
-    sent.response, sent.is_variable = id(frame), True
+    sent.holders, sent.is_variable = {id(frame)}, True
     look.add(id(frame), sent)
     return True
 

@@ -47,15 +47,15 @@ class Evidence:
     def __init__(self, requests: "tuple[Sent, ...]", errors: "tuple[BaseException, ...]" = ()) -> None:
         self.requests = requests
         self.errors = errors
-        self.has_responses = any(each.response is not None for each in requests)
+        self.has_responses = any(each.holders is not None for each in requests)
         self.is_of_variables = all(each.is_variable for each in requests)
 
     def __repr__(self) -> str:
         return f"Evidence({self.requests!r})"
 
     def leave_out(self, test: "Callable[[int], bool]") -> "Evidence":
-        """Return the evidence without the requests whose response passes a test by its id."""
-        kept = tuple(each for each in self.requests if each.response is None or not test(each.response))
+        """Return the evidence without the requests whose response is held only by what passes a test by its id."""
+        kept = tuple(each for each in self.requests if each.holders is None or not all(map(test, each.holders)))
         return Evidence(kept, self.errors)
 
 
@@ -127,11 +127,11 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
         look.add(0, Sent("", "", "", unread=f"the error holds more than {MOST_ERRORS} others"))
     for each in errors:
         kept = attributes_of(each)
-        if kept and not _ATTRIBUTES.isdisjoint(kept):
-            _read_attributes(each, kept, look)
         args = arguments_of(each)
         if kept or len(args) > 1 or (args and type(args[0]) not in _TEXTS):
             read_kept(look, each)
+        if kept and not _ATTRIBUTES.isdisjoint(kept):
+            _read_attributes(each, kept, look)
         trace = traceback_of(each)
         if trace not in look.entries:
             look.error = each

@@ -2,11 +2,12 @@
 
 import re
 import sys
-from itertools import islice
+from itertools import islice, pairwise
 from types import CodeType, FunctionType, MappingProxyType, MethodType
 
 from forbear.core.chain import traceback_of
 from forbear.core.check import is_mapping, lasting_text
+from forbear.evidence.look import Look
 from forbear.evidence.sent import dict_of
 from forbear.evidence.variables import MOST_OBJECTS, find_roots, list_cells, reach
 from forbear.run.open_runs import keys_of
@@ -14,6 +15,8 @@ from forbear.run.open_runs import keys_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from dis import Instruction
+    from types import TracebackType
     from typing import Any
 
     from forbear.run.judge_slot import RunContext
@@ -86,9 +89,12 @@ class Arguments:
         known = " ".join(_plain_text(each) for each in _deep(values, _list_stored(self._function_itself)))
         return any(each not in known for each in drawn)
 
-    def has_object(self, identity: int) -> bool:
-        """Return whether the object with this id is an argument. What one holds, the attempt may have put there."""
-        return identity in map(id, self._values)
+    def find_objects(self, error: BaseException) -> "set[int]":
+        """Return the ids of the arguments; those of a block are the variables around it that nothing in it sets.
+
+        What an argument holds does not count: the attempt may have put it there.
+        """
+        return {*map(id, self._values), *(_find_before(error) if self._function is None else ())}
 
     def reach_object(self, identities: "Collection[int]", errors: "Sequence[BaseException]") -> bool:
         """Return whether one of the objects with these ids is reached from outside of the attempt.
@@ -168,3 +174,52 @@ def _stores(code: "CodeType", name: str) -> bool:
 
     stores = (each for each in get_instructions(code) if each.opname in ("STORE_DEREF", "DELETE_DEREF"))
     return any(each.argval == name for each in stores)
+
+
+def _find_before(error: BaseException) -> "Collection[int]":
+    """Return the ids of what variables around a block have held since before it began."""
+    trace = traceback_of(error)  # it begins in the function that has the block
+    if trace is None:
+        return ()
+    look = Look()
+    found = _list_before(look.names(trace) or trace.tb_frame.f_globals, trace)
+    look.close()
+    return found
+
+
+def _list_before(known: "Mapping[str, Any]", trace: "TracebackType") -> "Collection[int]":
+    from dis import get_instructions  # few failures get here
+
+    code = trace.tb_frame.f_code
+    steps = list(get_instructions(code))
+    heads = [
+        head.offset
+        for head, step in pairwise(steps)
+        if head.opname == "FOR_ITER" and head.offset < trace.tb_lasti < head.argval
+        if any(type(known.get(name)).__module__ == "forbear.run.iterate" for name in _names_set(step))
+    ]
+    if not heads:
+        return ()
+    later = {name for step in steps if step.offset > heads[-1] for name in _names_set(step)}
+    later.update(*map(_names_shared, _codes_within(code)))
+    return {id(value) for name, value in known.items() if name not in later}
+
+
+def _names_set(step: "Instruction") -> "tuple[str, ...]":
+    """Return the variables that an instruction sets; since Python 3.13 one may set one and load another."""
+    names: Any = step.argval if step.opname.startswith("STORE_") else ()
+    return (names,) if isinstance(names, str) else names
+
+
+def _names_shared(code: "CodeType") -> "set[str]":
+    """Return the variables of outer functions, and the globals, that code sets."""
+    from dis import get_instructions
+
+    return {str(each.argval) for each in get_instructions(code) if each.opname in ("STORE_DEREF", "STORE_GLOBAL")}
+
+
+def _codes_within(code: "CodeType") -> "Iterator[CodeType]":
+    for inner in code.co_consts:
+        if type(inner) is CodeType:
+            yield inner
+            yield from _codes_within(inner)

@@ -82,7 +82,7 @@ class Facts:
         self._call: Any = sent.subject
         self._what = what
         self._cure = cure
-        self.done = sent.response is not None and 0 < (sent.status or 0) < 400
+        self.done = sent.holders is not None and 0 < (sent.status or 0) < 400
         self.not_sent = sent.status in UNEXECUTED if sent.hop else sent.unsent is True
 
     @property

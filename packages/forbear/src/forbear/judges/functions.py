@@ -215,7 +215,7 @@ def judge(evidence: Evidence, error: BaseException, context: "RunContext") -> Ju
     None if only variables show requests, which worked, and a repeat of them does no harm: nothing says what failed.
     """
     if evidence.has_responses and not are_reads(evidence.requests, context.plan.apis):
-        evidence = evidence.leave_out(Arguments.of(context).has_object)
+        evidence = evidence.leave_out(Arguments.of(context).find_objects(error).__contains__)
     if are_reads(evidence.requests, context.plan.apis):
         return None if evidence.is_of_variables else _REPEATED
     row, facts = _find_least_safe(evidence, context)
