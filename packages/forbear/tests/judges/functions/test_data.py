@@ -52,6 +52,14 @@ def server() -> Generator[str]:
         yield path
 
 
+@pytest.fixture
+def empty(server: str) -> str:
+    """The socket of a Valkey without keys."""
+    with redis.Redis(unix_socket_path=server) as plain:
+        plain.flushall()
+    return server
+
+
 class Loser:
     """Loses the first response to a command that has this word."""
 
@@ -94,13 +102,13 @@ COMMANDS: dict[str, tuple[bytes, Callable[[Any], object], bool]] = {
 
 @pytest.mark.parametrize("library", [redis, valkey], ids=lambda library: str(library.__name__))
 @pytest.mark.parametrize("name", COMMANDS)
-def test_commands(name: str, library: Any, server: str) -> None:
+def test_commands(name: str, library: Any, empty: str) -> None:
     """V1: commands whose value is a claim stop, as do those that count; reads and plain writes are repeated."""
     word, work, repeated = COMMANDS[name]
     form = list(FORMS.values())[len(name) % 3]
     calls = list[int]()
 
-    with Proxy(server, Loser(word)) as proxy, client(library, proxy.port) as connection, virtual_time():
+    with Proxy(empty, Loser(word)) as proxy, client(library, proxy.port) as connection, virtual_time():
 
         def function() -> object:
             calls.append(1)

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ class Shop:
         self.path = path
         self.calls = 0
         self.failures = 0
-        self.engines: list[Any] = []
+        self.opened = ExitStack()
         with self.connect() as db:
             db.execute("create table t (n integer)")
 
@@ -46,13 +46,14 @@ class Shop:
     def connect(self, **options: Any) -> Any:
         """Return a connection of sqlite3."""
         db: sqlite3.Connection = sqlite3.connect(self.path, timeout=0, **options)
+        self.opened.callback(db.close)
         db.create_function("fail_once", 1, self.fail_once)
         return db
 
     def engine(self, **options: Any) -> Any:
         """Return an engine with a pool."""
         made = sqlalchemy.create_engine("sqlite://", creator=partial(self.connect, **options), poolclass=QueuePool)
-        self.engines.append(made)
+        self.opened.callback(made.dispose)
         return made
 
     def run(self, work: Callable[[], object]) -> None:
@@ -75,10 +76,8 @@ class Shop:
 def shop(tmp_path: Path) -> Iterator[Shop]:
     """An empty database."""
     shop = Shop(tmp_path / "db")
-    with virtual_time():
+    with virtual_time(), shop.opened:
         yield shop
-    for engine in shop.engines:
-        engine.dispose()
 
 
 def insert(db: Any, *texts: str) -> None:
