@@ -63,9 +63,11 @@ $(UV): requirements/uv.txt
 	@$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	@touch $@
 
+# xds-protos overwrites files of googleapis-common-protos if it is unpacked later. So the latter comes again.
 # --no-deps and --no-build-isolation: nothing is installed that is not in the locked set.
 $(VENV)/.%: requirements/%.txt pyproject.toml $(wildcard packages/*/pyproject.toml) $(UV)
 	@$(UV) pip install --quiet --python $(PY) --require-hashes -r requirements/$*.txt
+	@$(UV) pip install --quiet --python $(PY) --reinstall-package googleapis-common-protos --require-hashes -r requirements/$*.txt
 	@$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation $(EDITABLE)
 	@touch $@
 

@@ -14,7 +14,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from tools.environments import EDITABLE, fresh, install, run, surroundings
+from tools.environments import EDITABLE, fresh, install, install_locked, run, surroundings
 
 _TESTS = Path("packages/forbear/tests")
 _FUNCTIONS = _TESTS / "judges/functions"
@@ -63,7 +63,7 @@ def check(name: str) -> None:
     """Test the clients of the requirements called `name`; a failure ends this program with its exit code."""
     with tempfile.TemporaryDirectory(prefix=f"forbear-{name}-") as folder:
         python = fresh(Path(folder))
-        install(python, "--require-hashes", "-r", "requirements/dev.txt")
+        install_locked(python)
         install(python, "--require-hashes", "-r", f"requirements/{name}.txt")
         install(python, "--no-deps", "--no-build-isolation", *EDITABLE)
         path = {"PATH": f"{python.parent}:{surroundings()['PATH']}"}

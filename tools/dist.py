@@ -16,7 +16,7 @@ from pathlib import Path
 
 from readme_renderer import markdown
 
-from tools.environments import PACKAGES, ROOT, fresh, install, run
+from tools.environments import PACKAGES, ROOT, fresh, install, install_locked, run
 from tools.sbom import required
 
 DIST = ROOT / "dist"
@@ -94,7 +94,7 @@ def smoke(folder: Path, wheels: dict[str, Path]) -> None:
 def test(folder: Path, wheels: dict[str, Path], sources: dict[str, Path]) -> None:
     """Run the tests of each source distribution against all five wheels, by the settings of the repository."""
     python = fresh(folder / "tested")
-    install(python, "--require-hashes", "-r", ROOT / "requirements" / "dev.txt")
+    install_locked(python)
     install(python, "--no-deps", "--no-build-isolation", *wheels.values(), ROOT / "tools" / "testkit")
     # Programs that the tests start are those of this environment.
     env = {"PATH": f"{python.parent}:{BIN}:{os.environ['PATH']}", "FORBEAR_ROOT": str(ROOT)}

@@ -39,3 +39,16 @@ def fresh(folder: Path, python: str | Path = sys.executable) -> Path:
 def install(python: Path, *arguments: str | Path, cwd: Path = ROOT) -> None:
     """Install what `arguments` of `uv pip install` name into the environment of `python`."""
     run(UV, "pip", "install", "--quiet", "--python", python, *arguments, cwd=cwd)
+
+
+def install_locked(python: Path, *, alone: bool = False) -> None:
+    """Install the locked packages of the tests into the environment of `python`, with `alone` instead of all others.
+
+    xds-protos overwrites files of googleapis-common-protos if it is unpacked later. So the latter comes again.
+    """
+    locked = ROOT / "requirements" / "dev.txt"
+    if alone:
+        run(UV, "pip", "sync", "--quiet", "--python", python, "--require-hashes", locked)
+    else:
+        install(python, "--require-hashes", "-r", locked)
+    install(python, "--reinstall-package", "googleapis-common-protos", "--require-hashes", "-r", locked)

