@@ -49,12 +49,14 @@ def pinned(text: str) -> list[Wheel]:
     wheels: list[Wheel] = []
     half = ""
     for number, line in enumerate(text.splitlines(), 1):
+        if not line or line.startswith("#"):
+            continue
         name, equal, version = line.partition("==")
         if line in [f"[{each}]" for each in HALVES]:
             half = line[1:-1]
         elif equal and half:
             wheels.append(Wheel(name, version, half))
-        elif line and not line.startswith("#"):
+        else:
             raise ValueError(f"line {number} must be [tuning], [test] or, below one of them, NAME==VERSION: {line!r}")
     return wheels
 

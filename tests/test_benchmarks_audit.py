@@ -60,8 +60,11 @@ WHEELS = [Wheel("shop", "1.0", "tuning"), Wheel("copy", "2.0", "test")]
 
 
 def test_the_list_pins_each_wheel_in_one_half() -> None:
-    """The list in the repository has over 40 wheels in each half, and none of them twice."""
-    wheels = pinned(LIST.read_text(encoding="utf-8"))
+    """The list in the repository has over 40 wheels in each half, none of them twice, and comments with others."""
+    text = LIST.read_text(encoding="utf-8")
+    wheels = pinned(text)
+    assert len(wheels) < text.count("==")
+    assert not [wheel for wheel in wheels if "#" in wheel.name]
     assert len({wheel.name for wheel in wheels}) == len(wheels)
     assert all(sum(wheel.half == half for wheel in wheels) > 40 for half in ("tuning", "test"))
 
