@@ -1,14 +1,11 @@
-"""Items whose targets are sources of others: they wait, and the result is that of one step at a time."""
+"""Items whose targets are sources of others: they wait. Any such command is in test_order_random.py."""
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from forbear.testing import virtual_time
-from forbear_cloud import Cloud, Fault, random_faults
+from forbear_cloud import Cloud, Fault
 from forbear_transfer import Finished, Item, Settings, Summary, TransferEvent, Url, cp, mv, plan
 from forbear_transfer.commands.moving import MvOptions
 from forbear_transfer.plans.arguments import make_copy_plan
@@ -160,78 +157,3 @@ async def test_only_plans_that_may_overlap_are_complete_before_the_first_write(
     names = [f"gs://bkt/{source}" for source in sources]
     made = make_copy_plan("mv", MvOptions, names, f"gs://bkt/{target}", {"recursive": True}, moves=True)
     assert made.may_overlap(CopyTarget(Url("bkt", target), folder=True)) is overlaps
-
-
-@dataclass(frozen=True)
-class Case:
-    """Objects, and a command over them: sources are folders, or folders with "/*"."""
-
-    names: frozenset[str]
-    sources: tuple[str, ...]
-    target: str
-    moves: bool
-    slow: int
-    faults: int | None
-
-
-FOLDERS = st.lists(st.sampled_from("ab"), min_size=1, max_size=4).map(lambda parts: "/".join(parts) + "/")
-CASES = st.builds(
-    Case,
-    st.frozensets(st.tuples(FOLDERS, st.sampled_from("12")).map("".join), min_size=1, max_size=9),
-    st.lists(
-        st.tuples(FOLDERS.map(lambda folder: folder.rstrip("/")), st.sampled_from(["", "/*"])).map("".join),
-        min_size=1,
-        max_size=3,
-        unique=True,
-    ).map(tuple),
-    st.one_of(st.just(""), FOLDERS),
-    st.booleans(),
-    st.integers(1, 9),
-    st.one_of(st.none(), st.integers(0, 99)),
-)
-
-
-def targets_of(case: Case) -> list[tuple[str, str]]:
-    """Return source and target of each object that the command names, by the rules of cp for an existing folder."""
-    pairs: list[tuple[str, str]] = []
-    for source in case.sources:
-        folder = source.removesuffix("/*") + "/"
-        above = folder if source.endswith("/*") else folder[: -len(folder.rstrip("/").rpartition("/")[2]) - 1]
-        pairs += [(name, case.target + name.removeprefix(above)) for name in case.names if name.startswith(folder)]
-    return pairs
-
-
-def model(case: Case) -> Contents:
-    """Return what is there if all sources are read before the first target is written."""
-    pairs = [(source, target) for source, target in targets_of(case) if source != target]
-    after = {name: name.encode() for name in case.names}
-    if case.moves:
-        for source, _ in pairs:
-            after.pop(source, None)
-    return after | {target: source.encode() for source, target in pairs}
-
-
-@given(CASES)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_overlap_is_as_one_step_at_a_time(cloud: Cloud, case: Case) -> None:
-    """The result is that of the model; or nothing was changed; or what failed lost nothing that was not replaced."""
-    cloud.reset()
-    cloud.clear_faults()
-    cloud.store.create_bucket("bkt")
-    put(cloud, tuple(sorted(case.names)))
-    before = contents(cloud)
-    cloud.fault(Fault.delay(0.004, operation=COPY, nth=case.slow))
-    if case.faults is not None:
-        cloud.fault(random_faults(case.faults, operation=COPY))
-    try:
-        summary = run(cloud, *case.sources, target=case.target, moves=case.moves)
-    except ValueError:
-        assert contents(cloud) == before
-        return
-    if summary.ok:
-        assert contents(cloud) == model(case)
-        return
-    sources = {source for source, _ in targets_of(case)}
-    replaced = {target for _, target in targets_of(case)} - sources
-    kept = {data for name, data in before.items() if name not in replaced}
-    assert kept <= set(contents(cloud).values())
