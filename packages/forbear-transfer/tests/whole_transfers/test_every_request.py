@@ -1,9 +1,12 @@
-"""A fault at every request of a command: nothing is lost, and the same command again does the rest."""
+"""A fault or a kill at every request of a command: nothing is lost, and the same command again does the rest."""
 
 import contextlib
 import gzip
 import os
+import pickle
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,13 +15,18 @@ from typing import NamedTuple
 import pytest
 
 from forbear.testing import virtual_time
-from forbear_cloud import Cloud, Fault
+from forbear_cloud import Cloud, Fault, RandomFaults
+from forbear_cloud.faults.actions import When
+from forbear_cloud.faults.parameters import check_match
+from forbear_cloud.http.messages import HttpRequest
+from forbear_testkit.transfer.campaign.trial import settle
 from forbear_testkit.transfer.files import contents, files
 from forbear_transfer import Settings, Summary, TransferError, cp, mv, rm, rsync
+from forbear_transfer.downloads.target import is_part
 
 Place = dict[str, bytes]
 FAULTS: dict[str, Callable[[int], Fault]] = {
-    "refused": lambda number: Fault.status(403, nth=number),  # as if the process had ended there
+    "refused": lambda number: Fault.status(403, nth=number),
     "lost before": lambda number: Fault.reset(nth=number),
     "lost after": lambda number: Fault.reset(when="after", nth=number),
     "an error, though it was done": lambda number: Fault.status(503, when="after", nth=number),
@@ -135,3 +143,73 @@ def test_a_fault_at_every_request_loses_nothing(here: Path, cloud: Cloud, name: 
         if name != OVERLAP:  # there, objects that have arrived at a source are moved or copied once more
             assert again.ok or "does not exist" in str(again.failures[0].error), (number, again.failures)
             assert (contents(cloud), files(here / "t")) == (command.objects_after, command.files_after), number
+
+
+VICTIM = "import pickle, sys; pickle.load(sys.stdin.buffer)()"
+LONGEST = 60  # seconds
+
+
+class Killer(RandomFaults):
+    """Kills a process once a request has come, before it is executed or before it is answered."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", number: int, when: When) -> None:
+        super().__init__(0, (), 0, check_match({}))
+        self._process, self._left = process, number
+        self._fault = Fault.reset(when=when)
+
+    def draw(self, request: HttpRequest, operation: str | None) -> Fault | None:
+        """Count a request, and lose what comes to it once the process is gone."""
+        self._left -= 1
+        if self._left:
+            return None
+        self._process.kill()
+        self._process.wait(LONGEST)
+        return self._fault
+
+
+def run_killed(cloud: Cloud, command: Command, number: int, when: When) -> bool:
+    """Run a command in a process that is killed at a request; return False if it ends before."""
+    process = subprocess.Popen([sys.executable, "-c", VICTIM], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    cloud.fault(Killer(process, number, when))
+    work = partial(command.run, settings=Settings(endpoint=cloud.url))
+    _, errors = process.communicate(pickle.dumps(work), LONGEST)
+    assert process.returncode in (0, -9), errors
+    settle(cloud)
+    cloud.clear_faults()
+    return process.returncode == -9
+
+
+def check_killed(cloud: Cloud, folder: Path, name: str, when: When, number: int) -> bool:
+    """Kill a command at a request, and run it again; return False if it has no such request.
+
+    The part of a small download stays, and nothing reads it.
+    """
+    command = COMMANDS[name]
+    kept = {*command.objects.values()} & {*command.objects_after.values()}
+    prepare(cloud, command)
+    was_killed = run_killed(cloud, command, number, when)
+    assert kept <= {*contents(cloud).values()}, number
+    with virtual_time(seed=1):
+        again = command.run(settings=Settings(endpoint=cloud.url))
+    assert kept <= {*contents(cloud).values()}, number
+    if name != OVERLAP and was_killed:
+        assert again.ok or "does not exist" in str(again.failures[0].error), (number, again.failures)
+        left = {path: data for path, data in files(folder / "t").items() if not is_part(Path(path).name)}
+        assert (contents(cloud), left) == (command.objects_after, command.files_after), number
+    return was_killed
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.soak
+def test_a_kill_at_every_request_loses_nothing(here: Path, cloud: Cloud, name: str, when: When) -> None:
+    """Killed before the request is executed, or before its answer is read: the next run does the rest."""
+    number = 1
+    while check_killed(cloud, here, name, when, number):
+        number += 1
+    assert number > 2
+
+
+def test_a_kill_loses_nothing(here: Path, cloud: Cloud) -> None:
+    """As above, once: in the middle of a move."""
+    assert check_killed(cloud, here, "mv of a name", "after", 4)

@@ -76,13 +76,13 @@ async def _trial(world: World) -> str:
 async def _try_again(world: World, url: str, error: Exception) -> str:
     """Carry out the plan without faults, after a run that ended with `error`."""
     plan, cloud = world.plan, world.cloud
-    _settle(cloud)
+    settle(cloud)
     if plan.direction not in ("up", "stream") and world.live(SOURCE) is None:
         world.put_source()
     again: Exception | None = error
     for _ in range(2 if plan.disturbed else 1):  # a session may find out at its end only what somebody else has done
         again = await _run(world, url, None)
-        _settle(cloud)
+        settle(cloud)
         if again is None:
             return f"failed: {type(error).__name__}"
     # What was to be there or to be read is gone for good; or the first run made it, without knowing.
@@ -91,7 +91,7 @@ async def _try_again(world: World, url: str, error: Exception) -> str:
     raise Violation(f"it failed again, without faults: {again!r}, after {error!r}") from again
 
 
-def _settle(cloud: Cloud) -> None:
+def settle(cloud: Cloud) -> None:
     """Wait until the cloud has ended all that a run has sent: what it took long for would be taken for the next run's.
 
     It accepts connections in order, so a request that is answered follows all that came before.
