@@ -17,6 +17,8 @@ _GENERATION = re.compile(r"(.+)#([0-9]+)", re.DOTALL)
 _LONGEST_NAME = 1024
 _SPECIAL = re.compile(r"[*?\[]|#(?=[0-9]+\Z)")
 _ESCAPED = re.compile(r"\[([*?\[#])\]")
+_ZERO = "[!\x01-\U0010ffff]"
+"""The set of only the zero character, which no word of a shell can hold: what follows it would be cut off."""
 _PLAIN = re.compile(r"[\w@%+=:,./-][\w@%+=:,./#-]*", re.ASCII)
 _UNRESERVED = re.compile(r"[A-Za-z0-9_.~/-]*")
 _OTHER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://).*", re.DOTALL)
@@ -102,7 +104,7 @@ class Url:
         if self.generation is None and "#" not in address and _PLAIN.fullmatch(address):
             return address  # as most are: of what is special in a pattern, only # is plain for a shell
         version = "" if self.generation is None else f"#{self.generation}"
-        name = _SPECIAL.sub(r"[\g<0>]", self.name)
+        name = _SPECIAL.sub(r"[\g<0>]", self.name).replace("\0", _ZERO)
         return quote_for_shell(f"{SCHEME}{self.bucket}/{name}{version}")
 
     def check_object(self, parameter: str) -> None:
@@ -160,6 +162,7 @@ def unescape(pattern: str) -> str | None:
 
     None for any other pattern.
     """
+    pattern = pattern.replace(_ZERO, "\0")
     rest = _ESCAPED.sub("", pattern)
     return None if re.search(r"[*?\[]", rest) else _ESCAPED.sub(r"\1", pattern)
 

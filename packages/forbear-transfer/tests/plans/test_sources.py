@@ -1,23 +1,21 @@
 """A name is a name: whatever `ls` prints can be pasted back, and no command takes it for others."""
 
 import io
-import random
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 import pytest
+from hypothesis import HealthCheck, example, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 
 from forbear_cloud import Cloud, Fault
+from forbear_testkit.cli.running import Invoke, invoke
 from forbear_transfer import (
     Settings,
-    Storage,
     Url,
-    acat,
-    acp,
-    als,
-    amv,
-    arm,
-    astat,
     cat,
     cp,
     du,
@@ -28,19 +26,16 @@ from forbear_transfer import (
     stat,
 )
 
-CHARACTERS = [*"ab?*[]{}#%\\'\"$`~! -/.é\t\u2028😀1", "a/../b", "#1", "..", "**"]
-ODD = ["a?b", "a*b", "a[b]", "[x", "a#1", "#1", "-r", "--", "a b", "tab\there", "dir/", "a/../b", "x" * 1024]
+__all__ = ["invoke"]
 
-
-def hostile(count: int) -> list[str]:
-    """Return so many names, each of which Cloud Storage can hold."""
-    drawn = random.Random(25)
-    names = dict.fromkeys(ODD)
-    while len(names) < count:
-        name = "".join(drawn.choices(CHARACTERS, k=drawn.randint(1, 9)))
-        if name not in {".", ".."}:
-            names[name] = None
-    return list(names)
+PIECES = [
+    *"ab?*[]{}#%\\'\"$`~! -/.é\t\u2028😀1", "a/../b", "#1", "..", "**", "//", "\x1b", "x" * 1020,
+]  # fmt: skip
+NAMES = st.one_of(
+    st.lists(st.sampled_from(PIECES), min_size=1, max_size=8).map("".join),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), min_size=1, max_size=8),
+).filter(lambda name: name not in {".", ".."} and 0 < len(name.encode()) <= 1024)
+"""Names that Cloud Storage can hold."""
 
 
 def paste(lines: list[str]) -> list[str]:
@@ -49,33 +44,122 @@ def paste(lines: list[str]) -> list[str]:
     return subprocess.run(["bash", "-c", script], capture_output=True, check=True, text=True).stdout.split("\0")[:-1]
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(500, marks=pytest.mark.soak)])
-async def test_what_ls_prints_can_be_pasted_back(cloud: Cloud, count: int) -> None:
-    """Every command takes it for this one object, although the names match each other as patterns."""
-    names = hostile(count)
-    for bucket in ("copies", "moved"):
+class Doing(Protocol):
+    """The commands, as functions or as a command line."""
+
+    def list(self, *addresses: str) -> list[str]: ...
+    def stat(self, word: str) -> int: ...
+    def cat(self, word: str) -> bytes: ...
+    def copy(self, word: str, target: str) -> object: ...
+    def move(self, word: str, target: str) -> object: ...
+    def remove(self, word: str) -> object: ...
+
+
+class Functions:
+    """The library."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._settings = Settings(endpoint=cloud.url)
+
+    def list(self, *addresses: str) -> list[str]:
+        found = ls(list(addresses), recursive=True, settings=self._settings)
+        return [f"{Url(one.bucket, one.name)}" for one in found]
+
+    def stat(self, word: str) -> int:
+        return len(stat(word, settings=self._settings))
+
+    def cat(self, word: str) -> bytes:
+        stream = io.BytesIO()
+        cat(word, stream, settings=self._settings)
+        return stream.getvalue()
+
+    def copy(self, word: str, target: str) -> None:
+        assert cp(word, target, settings=self._settings).done == 1
+
+    def move(self, word: str, target: str) -> None:
+        assert mv(word, target, settings=self._settings).done == 1
+
+    def remove(self, word: str) -> None:
+        assert rm(word, settings=self._settings).deleted == 1
+
+
+class Commands:
+    """The command line, in this process."""
+
+    def __init__(self, call: Invoke) -> None:
+        self._invoke = call
+
+    def list(self, *addresses: str) -> list[str]:
+        return self._run("ls", "-r", *addresses).decode().split("\n")[:-1]
+
+    def stat(self, word: str) -> int:
+        return len(self._run("stat", "--json", word).splitlines())
+
+    def cat(self, word: str) -> bytes:
+        return self._run("cat", word)
+
+    def copy(self, word: str, target: str) -> None:
+        self._run("cp", word, target)
+
+    def move(self, word: str, target: str) -> None:
+        self._run("mv", word, target)
+
+    def remove(self, word: str) -> None:
+        self._run("rm", "--yes", word)
+
+    def _run(self, *words: str) -> bytes:
+        done = self._invoke(*words)
+        assert done.exit_code == 0, (words, done.output)
+        return done.stdout_bytes
+
+
+def check_pasted(cloud: Cloud, names: Sequence[str], doing: Doing) -> None:
+    """Store objects, and have each command take each of them by the words that are printed for it."""
+    cloud.reset()
+    for bucket in ("bkt", "copies", "moved"):
         cloud.store.create_bucket(bucket)
     for name in names:
         cloud.store.put("bkt", name, name.encode())
-    async with Storage(endpoint=cloud.url) as storage:
-        entries = [entry async for entry in als(storage, "gs://bkt", recursive=True)]
-        lines = [f"{Url(entry.bucket, entry.name)}" for entry in entries if not isinstance(entry, Url)]
-        assert all(line.isprintable() for line in lines)
-        moved = paste([f"{Url('moved', name)}" for name in sorted(names)])
-        for name, word, left in zip(sorted(names), paste(lines), moved, strict=True):
-            recursive, stream = name.endswith("/"), io.BytesIO()
-            assert [one.object.name async for one in astat(storage, word)] == [name]
-            await acat(storage, word, stream)
-            assert stream.getvalue() == name.encode()
-            if not recursive:
-                assert (await acp(storage, word, f"gs://copies/{name}")).done == 1, name
-                assert cloud.store.object("copies", name).data == name.encode()
-                assert (await amv(storage, word, f"gs://moved/{name}")).done == 1, name
-            if recursive:  # others may lie below it
-                assert (await arm(storage, f"gs://bkt/{name}", literal=True)).deleted == 1, name
-            else:
-                assert (await arm(storage, left)).deleted == 1, name
-    assert [*cloud.store.bucket("bkt").versions(), *cloud.store.bucket("moved").versions()] == []
+    lines = doing.list("gs://bkt")
+    assert all(line.isprintable() for line in lines)
+    words = dict(zip(sorted(names, key=str.encode), paste(lines), strict=True))
+    known = {*names}
+    for name, word in words.items():
+        is_folder = name.endswith("/") and any(one != name and one.startswith(name) for one in names)
+        if is_folder or word.removeprefix("gs://bkt/") in known - {name}:
+            continue  # it is also the name of a folder, or of another object: the commands ask which
+        assert doing.stat(word) == 1
+        assert doing.cat(word) == name.encode()
+        doing.copy(word, "gs://copies/x")
+        assert cloud.store.object("copies", "x").data == name.encode()
+        doing.move(word, f"gs://moved/{name}" if not name.endswith("/") else "gs://moved/")
+        assert sorted(one.data for one in cloud.store.bucket("bkt").versions()) == sorted(
+            one.encode() for one in known - {name}
+        )
+        known.remove(name)
+        [left] = paste(doing.list("gs://moved"))
+        assert doing.cat(left) == name.encode()
+        doing.remove(left)
+        assert not [*cloud.store.bucket("moved").versions()]
+
+
+@pytest.fixture
+def from_environment(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment names the cloud."""
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", cloud.url)
+
+
+@pytest.mark.parametrize("how", ["library", "command"])
+@given(names=st.lists(NAMES, min_size=1, max_size=4, unique=True))
+@example(names=["a", "a\0b"])
+@examples(
+    max_examples=max(2, examples().max_examples // 30), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_what_ls_prints_can_be_pasted_back(
+    cloud: Cloud, invoke: Invoke, from_environment: None, how: str, names: list[str]
+) -> None:
+    """Every command takes it for this one object, although the names match each other as patterns."""
+    check_pasted(cloud, names, Functions(cloud) if how == "library" else Commands(invoke))
 
 
 @pytest.fixture
