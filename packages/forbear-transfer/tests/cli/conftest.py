@@ -2,6 +2,6 @@
 
 from forbear_testkit.cli.running import compiled, env, finish, invoke, start
 from forbear_testkit.cli.shown import shell_env
-from forbear_testkit.transfer.fixtures import cloud, own_states, running_cloud
+from forbear_testkit.transfer.fixtures import cloud, here, own_states, running_cloud
 
-__all__ = ["cloud", "compiled", "env", "finish", "invoke", "own_states", "running_cloud", "shell_env", "start"]
+__all__ = ["cloud", "compiled", "env", "finish", "here", "invoke", "own_states", "running_cloud", "shell_env", "start"]

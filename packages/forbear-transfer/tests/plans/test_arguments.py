@@ -8,9 +8,23 @@ import pytest
 
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault
-from forbear_testkit.transfer.files import contents, make
+from forbear_testkit.transfer.files import contents, files, make
 from forbear_testkit.transfer.recorder import Recorder
-from forbear_transfer import Action, Settings, Status, Summary, cp, rsync
+from forbear_transfer import (
+    Action,
+    Settings,
+    Status,
+    Storage,
+    Summary,
+    acp,
+    amv,
+    aplan,
+    arsync,
+    cp,
+    mv,
+    plan,
+    rsync,
+)
 
 WRITES = {"storage.objects.insert", "storage.objects.delete", "storage.objects.rewrite", "storage.objects.patch"}
 
@@ -181,3 +195,23 @@ def test_max_delete(dry_run: bool, most: int | None, deleted: int, here: Path, c
     for failure in summary.failures:
         assert failure.error == f"3 would be deleted, more than {most}, so nothing is deleted"
         assert failure.hint == "look at what would be deleted (`dry_run`), then raise `max_delete`"
+
+
+@pytest.mark.parametrize("target", ["x", "x/b", "x/below/", "y", "./x/../x"])
+async def test_nothing_is_copied_on_this_machine_alone(here: Path, cloud: Cloud, target: str) -> None:
+    """Not even onto itself or into itself: every function refuses it before it reads or writes anything."""
+    make(here, "x/a", "x/b")
+    text = "must begin with gs://, got .*; on this machine alone, use the (cp|rsync) of the system"
+    async with Storage(endpoint=cloud.url) as storage:
+        for blocking, function in ((cp, acp), (plan, aplan), (rsync, arsync)):
+            with pytest.raises(ValueError, match=text):
+                blocking("x", target, recursive=True)
+            with pytest.raises(ValueError, match=text):
+                await function(storage, "x", target, recursive=True)
+        for source in ("x/a", "gs://bkt/x"):
+            with pytest.raises(ValueError, match="must begin with gs://"):
+                mv(source, target, recursive=True)
+            with pytest.raises(ValueError, match="must begin with gs://"):
+                await amv(storage, source, target, recursive=True)
+    assert files(here) == {"x/a": b"x/a", "x/b": b"x/b"}
+    assert not cloud.requests

@@ -246,7 +246,11 @@ def test_an_object_is_not_copied_onto_itself(filled: Cloud, target: str) -> None
 @pytest.mark.parametrize(
     ("sources", "target", "says"),
     [
-        ("a.txt", "b.txt", "must begin with gs://, got a.txt and b.txt; copy files with cp -r"),
+        (
+            "a.txt",
+            "b.txt",
+            "must begin with gs://, got a.txt and b.txt; on this machine alone, use the cp of the system",
+        ),
         ([], "gs://bkt", "`sources` must name at least one"),
         (["a.txt", ""], "gs://bkt", "none may be empty"),
         ("a.txt", "", "`target` must name"),

@@ -9,7 +9,7 @@ from forbear_cloud import Cloud
 from forbear_testkit.transfer.files import contents, make, moved, synced
 from forbear_transfer import Settings, Summary, TransferEvent, cp, rsync
 from forbear_transfer.plans.links import LinkRule
-from forbear_transfer.progress import Warned
+from forbear_transfer.progress import Finished, Warned
 
 PLAIN = ["tree/a", "tree/sub/b"]
 LINKED = ["tree/away/secret", "tree/escape", "tree/inside/b", "tree/near"]
@@ -68,11 +68,22 @@ def test_a_link_that_the_user_names_is_followed(linked: Path, cloud: Cloud) -> N
 
 
 def test_rsync_deletes_nothing_for_a_link_that_is_left_out(linked: Path, cloud: Cloud) -> None:
-    """A copy made through the link of a file stays; those below the link of a folder are named, and stay."""
+    """A copy made through the link of a file stays; those below the link of a folder are named, and stay.
+
+    All else is deleted, and the next run has nothing to do.
+    """
     assert synced(cloud, "tree", "gs://bkt/tree", links="follow").done == 6
-    left = synced(cloud, "tree", "gs://bkt/tree", links="skip", delete=True)
-    assert sorted(contents(cloud)) == sorted(PLAIN + LINKED)
-    assert ["a symbolic link now" in str(each.error) for each in left.failures] == [True, True]
+    cloud.store.put("bkt", "tree/extra", b"")
+    for deleted in (1, 0):
+        events: list[TransferEvent] = []
+        left = synced(cloud, "tree", "gs://bkt/tree", links="skip", delete=True, on_event=events.append)
+        assert moved(left) == (deleted, deleted, 6, 0)
+        notes = [str(one.outcome.error) for one in events if isinstance(one, Finished)]
+        assert sorted(note for note in notes if "are kept" in note) == [
+            f"it is a symbolic link, which is left out; 1 at the target, below gs://bkt/tree/{name}, are kept"
+            for name in ("away", "inside")
+        ]
+        assert sorted(contents(cloud)) == sorted(PLAIN + LINKED)
     for name in ("inside", "away"):
         (linked / "tree" / name).unlink()
     assert moved(synced(cloud, "tree", "gs://bkt/tree", links="skip", delete=True)) == (2, 2, 2, 0)

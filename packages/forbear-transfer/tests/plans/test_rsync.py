@@ -242,7 +242,7 @@ def test_a_manifest_notes_what_was_done_but_decides_nothing(here: Path, cloud: C
 @pytest.mark.parametrize(
     ("source", "target", "says"),
     [
-        ("a", "b", "got a and b; copy files with rsync"),
+        ("a", "b", "got a and b; on this machine alone, use the rsync of the system"),
         ("", "gs://bkt", "must each name a folder"),
         ("gs://bkt/a", "gs://bkt/a/b", "must not lie in each other"),
         ("gs://bkt/a/b", "gs://bkt/a/", "must not lie in each other"),

@@ -17,6 +17,7 @@ _STDOUT, _STDIN = (
     frozenset({"-", f"/dev/std{name}", f"/dev/fd/{fd}", f"/proc/self/fd/{fd}"}) for name, fd in (("out", 1), ("in", 0))
 )
 """The names of the two streams. Once one is closed, the next file that is opened gets its number."""
+_MOST_LINKS = 40  # as in Linux
 _MOST_LISTED = 256 * 1024 * 1024  # bytes of `--files-from`
 _EPILOG = f"""{EXIT_CODES}
 
@@ -121,8 +122,16 @@ def _read_list(file: str) -> tuple[str, ...]:
 
 
 def _is_among(name: str, streams: frozenset[str]) -> bool:
-    """Return whether a name is that of one of the streams, also as //dev/stdout or /dev/./stdout."""
-    return (f"/{os.path.normpath(name).lstrip('/')}" if name.startswith("/") else name) in streams
+    """Return whether a name is that of one of the streams, also as //dev/stdout or by a symbolic link to it."""
+    for _ in range(_MOST_LINKS):
+        if (f"/{os.path.normpath(name).lstrip('/')}" if name.startswith("/") else name) in streams:
+            return True
+        folder, last = os.path.split(name)
+        try:
+            name = os.path.join(os.path.realpath(folder), os.readlink(name))
+        except (OSError, ValueError):
+            return os.path.join(os.path.realpath(folder), last) in streams
+    return False
 
 
 def _check_stream(sources: tuple[str, ...], target: str, recursive: bool, options: TransferOptions) -> None:

@@ -126,7 +126,8 @@ def _check_copy(plan: CopyPlan) -> None:
         local = next((source for source in sources if not is_cloud(source)), None)
         if local is not None:
             raise ValueError(
-                f"the source or the target must begin with gs://, got {local} and {target}; copy files with cp -r"
+                f"the source or the target must begin with gs://, got {local} and {target}; "
+                "on this machine alone, use the cp of the system"
             )
     if STREAM in sources and (len(sources) > 1 or names_folder(target)):
         raise ValueError("standard input (-) must be the only source, and `target` must name the object")
@@ -172,7 +173,8 @@ def prepare_rsync_plan(
     other = Url.parse(target, versions=False) if is_cloud(target) else None
     if one is None and other is None:
         raise ValueError(
-            f"the source or the target must begin with gs://, got {source} and {target}; copy files with rsync"
+            f"the source or the target must begin with gs://, got {source} and {target}; "
+            "on this machine alone, use the rsync of the system"
         )
     if one is not None and other is not None and _overlap(one, other):
         raise ValueError(

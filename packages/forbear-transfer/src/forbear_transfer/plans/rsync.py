@@ -17,7 +17,7 @@ from forbear_transfer.objects import Object, Url
 from forbear_transfer.plans.comparer import Comparer, FileOrObject, RsyncRules
 from forbear_transfer.plans.cp import LISTING_FAILURES
 from forbear_transfer.plans.filters import Filter
-from forbear_transfer.plans.links import LinkRule, Links
+from forbear_transfer.plans.links import LEFT_OUT, LinkRule, Links
 from forbear_transfer.plans.side_by_side import side_by_side
 from forbear_transfer.plans.targets import Clashes, CopyTarget, Nesting
 from forbear_transfer.plans.trees import EMPTY_FOLDER, SUBFOLDER, Entry, read_batches, walk
@@ -110,7 +110,7 @@ class RsyncPlan:
                     task.cancel()
         self._note_empty_folder()
         for name, count in self._kept.items():
-            yield self._refuse_deletions(self._unseen[name], count)
+            yield self._report_kept(self._unseen[name], count)
         if self._subfolders:
             yield self._skip_subfolders()
         if empty and self._extras:
@@ -240,12 +240,12 @@ class RsyncPlan:
             if self._clashes is not None and not name.endswith("/"):
                 self._extra_files.parent(name)
 
-    def _refuse_deletions(self, unseen: Entry, count: int) -> Item:
-        """Return the refused item that reports deletions left out below a source path that is no folder any more.
-
-        Such a path is a link to nothing, a pipe or the like. `count` is the number of these deletions.
-        """
-        below = self._target.with_target(Item(unseen.path, self._target.at), unseen.name)
+    def _report_kept(self, unseen: Entry, count: int) -> Item:
+        """Return the item for `count` deletions left out below a pipe or link: skipped if the user leaves links out."""
+        below = self._target.with_target(Item(unseen.path, self._target.at, size=0), unseen.name)
+        if unseen.note == LEFT_OUT:
+            text = f"it is {unseen.note}, which is left out; {count} at the target, below {below.target}, are kept"
+            return replace(below.skip(text), hint="delete these yourself if nobody needs them")
         text = f"it is {unseen.note} now; {count} at the target, below {below.target}, would be deleted"
         return replace(below.refuse(text), hint="restore what was there, or exclude it, or delete these yourself")
 

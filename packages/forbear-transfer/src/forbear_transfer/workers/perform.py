@@ -100,7 +100,7 @@ async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath |
 async def _upload(storage: Storage, item: Item, source: str, state: StrPath | None) -> Object:
     target = item.target
     if not isinstance(target, Url):
-        raise TransferError(f"{source} and {target} are both local", "copy them with cp")
+        raise TransferError(f"{source} and {target} are both local", "use the cp of the system")
     if item.size is None and source != STREAM and is_pipe(source):  # a user has named it
         with await in_thread(_open_pipe, source) as pipe:  # which waits for its writer
             return await _send(storage, item, pipe, target, state)

@@ -76,11 +76,17 @@ BAD = [
     (("rsync", "a"), "error: missing argument 'TARGET'"),
     (("rsync", "a", "b", "gs://bkt/"), "error: got unexpected extra argument (gs://bkt/)"),
     (("rsync", "-d", "a", "b", "gs://bkt/"), "error: got unexpected extra argument (gs://bkt/)"),
-    (("cp", "a", "b"), "the source or the target must begin with gs://, got a and b\nhint: copy files with cp -r\n"),
+    (
+        ("cp", "a", "b"),
+        "target must begin with gs://, got a and b\nhint: on this machine alone, use the cp of the system\n",
+    ),
     (("cp", "a", "gs://BKT/"), "error: an address must name a bucket"),
     (("cp", "--embedded", "gs://BKT/a", "."), "error: an address must name a bucket"),
     (("cp", "--endpoint", "ftp://localhost", *UP), "error: `--endpoint` must be an http or https URL"),
-    (("rsync", "a", "b"), "must begin with gs://, got a and b\nhint: copy files with rsync\n"),
+    (
+        ("rsync", "a", "b"),
+        "must begin with gs://, got a and b\nhint: on this machine alone, use the rsync of the system\n",
+    ),
     (("rsync", "-", "gs://bkt/"), "error: `-` is no folder\nhint: `forbear cp` copies streams\n"),
 ]
 

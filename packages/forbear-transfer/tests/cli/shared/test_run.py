@@ -193,12 +193,19 @@ def test_interrupted_while_a_stream_waits(
         (("gs://bkt/o", "-"), ">&-"),
         (("gs://bkt/o", "/dev/stdout"), ">&-"),
         (("gs://bkt/o", "//dev/./stdout"), ">&-"),
+        (("gs://bkt/o", "out"), ">&-"),
+        (("gs://bkt/o", "dev/stdout"), ">&-"),
+        (("in", "gs://bkt/o"), "<&-"),
         (("-", "gs://bkt/o"), "<&-"),
         (("/dev/stdin", "gs://bkt/o"), "<&-"),
     ],
 )
-def test_a_stream_that_is_closed(cloud: Cloud, env: dict[str, str], places: tuple[str, str], stream: str) -> None:
-    """It is said, since nothing can be copied then."""
+def test_a_stream_that_is_closed(
+    here: Path, cloud: Cloud, env: dict[str, str], places: tuple[str, str], stream: str
+) -> None:
+    """It is said, since nothing can be copied then, also behind symbolic links."""
+    for name, to in (("out", "another"), ("another", "/dev/stdout"), ("in", "/dev/fd/0"), ("dev", "/dev")):
+        (here / name).symlink_to(to)
     cloud.store.put("bkt", "o", b"data")
     command = " ".join([*FORBEAR, "cp", "--endpoint", cloud.url, *places, stream])
     done = subprocess.run(command, shell=True, env=env, stderr=subprocess.PIPE, text=True, check=False)
