@@ -8,6 +8,7 @@ import pickle
 import sqlite3
 import tempfile
 import urllib.request
+import xmlrpc.client
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -48,8 +49,11 @@ def _kept_by_the_module() -> None:
         global _kept  # noqa: PLW0603 - the row is about it
         _kept = requests.post(url, timeout=5)
 
-    def work(url: str) -> None:
+    def place(url: str) -> None:
         send(url)
+
+    def work(url: str) -> None:
+        place(url)
         int(_kept.text)
 
     with Wire(OK, OK) as wire:
@@ -72,9 +76,36 @@ def _read_elsewhere() -> None:
         assert [seen.body for seen in wire.seen] == [b"first an", b"d second"]
 
 
+def _taken_from_an_iterator() -> None:
+    parts = map(str.encode, ["first", "second", "third"])
+
+    def work(url: str) -> None:
+        for part in parts:
+            requests.put(url, data=part, timeout=5)
+
+    with Wire(LOST, OK) as wire:
+        POLICY.call(work, wire.url)
+        assert [seen.body for seen in wire.seen] == [b"first", b"second", b"third"]
+
+
+def _after_an_sdk() -> None:
+    def work(url: str) -> None:
+        with xmlrpc.client.ServerProxy(url) as shop:
+            int(str(shop.order()))
+
+    done = reply(200, xmlrpc.client.dumps(("done",), methodresponse=True).encode(), "Content-Type: text/xml")
+    with Wire(done) as wire:
+        with pytest.raises(ValueError, match="invalid"):
+            POLICY.call(work, wire.url)
+        assert [seen.method for seen in wire.seen] == ["POST", "POST"]
+
+
 def _passed_on() -> None:
-    def create(url: str) -> object:
+    def send(url: str) -> object:
         return requests.post(url, timeout=5)
+
+    def create(url: str) -> object:
+        return send(url)
 
     def work(url: str) -> None:
         order = create(url)
@@ -175,11 +206,16 @@ def _put_by_with() -> None:
 
 TRIED: dict[str, Callable[[], None]] = {
     "it raises an error of its own after a response that it holds nowhere": (_status_elsewhere),
-    "another function puts a response into a global variable, or an object of outside, and returns nothing": (
+    "it fails by itself after a write of an SDK that worked, such as boto3, stripe or xmlrpc.client": _after_an_sdk,
+    "a function deep below puts a response into a global variable, or an object of outside, and returns nothing": (
         _kept_by_the_module
     ),
     "another function reads from a file or an iterator that was made outside": _read_elsewhere,
-    "it passes on a response that it neither sends nor uses, in a variable without `res` in its name": _passed_on,
+    "it takes from an iterator of outside that is no file, generator or `csv.reader`, such as `map` or `enumerate`": (
+        _taken_from_an_iterator
+    ),
+    "it passes on the response of a function deep below, and does not use it, in a variable without `res` in its "
+    "name": _passed_on,
     "it says `urlopen(url, order)` without the word `data=`, and follows a redirect": _urlopen_without_the_word,
     "in a worker of a process pool, httpx follows a redirect, a write works before the error, or the error is one of "
     "its own": _redirect_in_a_worker,

@@ -16,8 +16,7 @@ import requests
 
 from forbear.core.chain import attributes_of
 from forbear.evidence import read
-from forbear.evidence.opening import was_opening
-from forbear.evidence.table import ATTRIBUTES
+from forbear.evidence.table import ATTRIBUTES, was_opening
 from forbear.evidence.walk import MOST_ERRORS, MOST_FRAMES, MOST_READERS, Evidence, is_bare
 from forbear_testkit.clients.wire import Answer, Wire
 

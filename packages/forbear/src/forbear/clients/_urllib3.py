@@ -1,13 +1,13 @@
 """The meaning of urllib3's errors, raised by urllib3 itself or wrapped by requests.
 
-`forbear.evidence.opening` says why only the function that raised an error can prove that nothing was sent.
+`forbear.evidence.table` says why only the function that raised an error can prove that nothing was sent.
 """
 
 from typing import Any
 
 from forbear.core.chain import chain
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
-from forbear.evidence.opening import was_opening
+from forbear.evidence.table import was_opening
 from forbear.exchange.interrupt import frames_of
 from forbear.http.status import TRANSIENT_STATUSES, verdict_of_refusal
 

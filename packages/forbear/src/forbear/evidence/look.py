@@ -5,7 +5,7 @@ from io import BufferedWriter, TextIOWrapper
 from opcode import opmap
 
 from forbear.core.report import report_on
-from forbear.evidence.sent import GENERATORS, SOURCES, WHOLE, Sent, dict_of, is_stream, is_temporary, top_of
+from forbear.evidence.sent import GENERATORS, SOURCES, WHOLE, Sent, classes_of, dict_of, is_helper, is_stream, top_of
 from forbear.evidence.table import CLIENTS
 from forbear.http.request import READS, Request
 
@@ -220,14 +220,15 @@ def list_files(names: "dict[str, Any]", code: "CodeType") -> "list[object]":
     for _ in range(_LEVELS_OF_NAMES):
         values = [held for each in values if type(each) not in WHOLE for held in _list_named(each, used)]
         found = [*found, *values]
-    return [each for each in found if (type(each) in SOURCES and not _is_written(each)) or is_temporary(each)]
+    return [each for each in found if (type(each) in SOURCES and not _is_written(each)) or is_helper(each)]
 
 
 def _list_named(value: "Any", names: "set[str]") -> "list[object]":
     if is_stream(value):
         return list(dict_of(value).values())
     known = value if type(value) is dict else dict_of(value)  # pyright: ignore[reportUnknownVariableType]
-    return [known[name] for name in names if name in known]
+    spaces = (known, *(each.__dict__ for each in classes_of(value)))
+    return [space[name] for space in spaces for name in names if name in space]
 
 
 def _is_written(thing: "Any") -> bool:
@@ -247,23 +248,15 @@ def _reads(code: "CodeType") -> bool:
 
 
 _READING = frozenset({
-    "DictReader", "load", "read", "read1", "read_csv", "readall", "reader", "readinto", "readline", "readlines",
+    "DictReader", "load", "next", "read", "read1", "read_csv", "readall", "reader", "readinto", "readline", "readlines",
 })  # fmt: skip
 _ITERATING = frozenset({opmap["GET_ITER"], opmap["GET_AITER"]})
 
 
-def list_stored(code: "CodeType") -> "set[str]":
-    """Return the names of the attributes and globals that code stores to; all variables of a script are globals."""
-    units, high, found = code.co_code, 0, set[str]()
-    for operation, low in () if _STORING.isdisjoint(units[::2]) else zip(units[::2], units[1::2], strict=True):
-        if operation in _STORING:
-            found.add(code.co_names[high | low])
-        high = (high | low) << 8 if operation == _EXTENDED else 0
-    return found
-
-
-_STORING = frozenset({opmap["STORE_ATTR"], opmap["STORE_GLOBAL"], opmap["STORE_NAME"]})
-_EXTENDED = opmap["EXTENDED_ARG"]
+def space_of(frame: "FrameType") -> "dict[str, Any]":
+    """Return the globals of a function; of a script or the body of a class its own variables, if they are a dict."""
+    space: Any = frame.f_globals if frame.f_code.co_flags & IS_FUNCTION else frame.f_locals
+    return space if type(space) is dict else {}
 
 
 def client_of(frame: "FrameType") -> str:

@@ -168,6 +168,13 @@ def _find_dict(kind: type) -> "Callable[[object], dict[str, Any]]":
     return found
 
 
+def classes_of(thing: "Any") -> "tuple[type, ...]":
+    """Return the class of an instance and its bases, of a class itself and its bases; `object` is not among them."""
+    kind = type(thing)
+    mro: tuple[type, ...] = thing.__mro__ if type in kind.__mro__ else kind.__mro__
+    return mro[:-1]
+
+
 def package(thing: object) -> str:
     """Return the top package of the class of `thing`, "httpx" for an httpx.Request; that of a known base is first."""
     own_name = top_of(str(type(thing).__module__))
@@ -272,14 +279,14 @@ def _find_streams(things: "Iterable[object]", levels: int) -> "Iterator[object]"
 
 def is_stream(thing: object) -> bool:
     """Return whether `thing` can be read once only, by what it is; no code of it runs."""
-    if is_temporary(thing) or "read" in dict_of(thing):
+    if is_helper(thing) or "read" in dict_of(thing):
         return True
     return any(not _READERS.isdisjoint(each.__dict__) for each in type(thing).__mro__)
 
 
-def is_temporary(thing: object) -> bool:
-    """Return whether `thing` is a temporary file, which has a class of its own."""
-    return type(thing).__module__ == "tempfile"
+def is_helper(thing: object) -> bool:
+    """Return whether `thing` is a temporary file, or a reader of csv, which have classes of their own."""
+    return type(thing).__module__ in ("tempfile", "_csv")
 
 
 def was_read(thing: object) -> bool:
@@ -287,7 +294,9 @@ def was_read(thing: object) -> bool:
 
     A pipe cannot be asked: `tell` would wait for another thread that reads it.
     """
-    if is_temporary(thing):
+    if type(thing).__module__ == "_csv":
+        return getattr(thing, "line_num", 0) > 0
+    if is_helper(thing):
         thing = get_own(thing, "file") or get_own(thing, "_file")
     kind = type(thing)
     stream: Any = thing

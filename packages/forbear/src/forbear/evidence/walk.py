@@ -224,8 +224,17 @@ def _read_attributes(error: BaseException, kept: "dict[str, object]", look: Look
             if found is not None:
                 try:
                     reader(found)(look, error, value)
+                    _note_response(look, value)
                 except Exception as broken:
                     look.add(id(value), Sent(package(error), "", "", unread=f"{type(broken).__name__} in its reader"))
+
+
+def _note_response(look: Look, value: object) -> None:
+    """Note that a response shows the current request: if it is an argument, the attempt has not sent that."""
+    for name in ("_request", "request"):
+        request = get_own(value, name)
+        if request is not None and look.current == id(request):
+            look.sent[look.current].holders = {id(value)}
 
 
 def _read_remote(error: BaseException, look: Look) -> None:

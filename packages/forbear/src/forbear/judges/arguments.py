@@ -2,14 +2,14 @@
 
 import re
 import sys
-from itertools import islice, pairwise
-from types import CodeType, FunctionType, MappingProxyType, MethodType
+from itertools import islice
+from types import FunctionType, MappingProxyType, MethodType
 
 from forbear.core.chain import traceback_of
 from forbear.core.check import is_mapping, lasting_text
-from forbear.evidence.look import Look
+from forbear.evidence.look import Look, space_of
+from forbear.evidence.objects import MOST_OBJECTS, codes_within, find_roots, list_cells, names_of, reach
 from forbear.evidence.sent import dict_of
-from forbear.evidence.variables import MOST_OBJECTS, find_roots, list_cells, reach
 from forbear.run.open_runs import keys_of
 
 TYPE_CHECKING = False
@@ -86,7 +86,9 @@ class Arguments:
         if not drawn:
             return False
         values = self._values
-        known = " ".join(_plain_text(each) for each in _deep(values, _list_stored(self._function_itself)))
+        function = self._function_itself
+        stored = set[str]() if function is None else names_of(function.__code__, "STORE_ATTR", "STORE_SUBSCR")
+        known = " ".join(_plain_text(each) for each in _deep(values, stored))
         return any(each not in known for each in drawn)
 
     def find_objects(self, error: BaseException) -> "set[int]":
@@ -114,7 +116,7 @@ class Arguments:
         return len(found) == MOST_OBJECTS or not known.isdisjoint(identities)
 
 
-def _deep(values: "Iterable[Any]", stored: frozenset[str] = frozenset()) -> "Iterator[Any]":
+def _deep(values: "Iterable[Any]", stored: "set[str]") -> "Iterator[Any]":
     """Yield values, and what they hold: items of exact built-in containers, attributes of instances.
 
     Attributes whose names are in `stored` are left out, and all items if that has the empty name.
@@ -145,35 +147,12 @@ def _list_fixed(function: "Any", cells: "dict[str, Any]") -> "list[Any]":
     frame = sys._getframe() if cells else None
     while frame is not None:
         for name in cells.keys() & set(frame.f_code.co_cellvars):
-            sharing = list(_codes_sharing(frame.f_code, name))
-            if any(code is function.__code__ for code in sharing) and not any(_stores(code, name) for code in sharing):
+            sharing = list(codes_within(frame.f_code, name))
+            stored = set[str]().union(*(names_of(code, "STORE_DEREF", "DELETE_DEREF") for code in sharing))
+            if any(code is function.__code__ for code in sharing) and name not in stored:
                 fixed.append(cells[name])
         frame = frame.f_back
     return fixed
-
-
-def _codes_sharing(code: "CodeType", name: str) -> "Iterator[CodeType]":
-    """Yield the code of each function within `code` that shares its variable of this name."""
-    for inner in code.co_consts:
-        if type(inner) is CodeType and name in inner.co_freevars:
-            yield inner
-            yield from _codes_sharing(inner, name)
-
-
-def _list_stored(function: "FunctionType | None") -> frozenset[str]:
-    """Return the names of the attributes that a function itself stores to, and the empty name if it stores items."""
-    from dis import get_instructions  # few failures get here
-
-    found = [] if function is None else list(get_instructions(function))
-    names = {str(each.argval) for each in found if each.opname == "STORE_ATTR"}
-    return frozenset({*names, *("" for each in found if each.opname == "STORE_SUBSCR")})
-
-
-def _stores(code: "CodeType", name: str) -> bool:
-    from dis import get_instructions  # few failures get here
-
-    stores = (each for each in get_instructions(code) if each.opname in ("STORE_DEREF", "DELETE_DEREF"))
-    return any(each.argval == name for each in stores)
 
 
 def _find_before(error: BaseException) -> "Collection[int]":
@@ -182,7 +161,7 @@ def _find_before(error: BaseException) -> "Collection[int]":
     if trace is None:
         return ()
     look = Look()
-    found = _list_before(look.names(trace) or trace.tb_frame.f_globals, trace)
+    found = _list_before(look.names(trace) or space_of(trace.tb_frame), trace)
     look.close()
     return found
 
@@ -194,32 +173,26 @@ def _list_before(known: "Mapping[str, Any]", trace: "TracebackType") -> "Collect
     steps = list(get_instructions(code))
     heads = [
         head.offset
-        for head, step in pairwise(steps)
-        if head.opname == "FOR_ITER" and head.offset < trace.tb_lasti < head.argval
-        if any(type(known.get(name)).__module__ == "forbear.run.iterate" for name in _names_set(step))
+        for place, head in enumerate(steps)
+        if head.opname in ("FOR_ITER", "GET_ANEXT") and head.offset < trace.tb_lasti < _find_end(head, steps)
+        for names in islice(filter(None, map(_names_set, steps[place + 1 :])), 1)
+        if any(type(known.get(name)).__module__ == "forbear.run.iterate" for name in names)
     ]
     if not heads:
         return ()
     later = {name for step in steps if step.offset > heads[-1] for name in _names_set(step)}
-    later.update(*map(_names_shared, _codes_within(code)))
+    later.update(*(names_of(each, "STORE_DEREF", "STORE_GLOBAL") for each in codes_within(code)))
     return {id(value) for name, value in known.items() if name not in later}
+
+
+def _find_end(head: "Instruction", steps: "list[Instruction]") -> int:
+    """Return the offset of the end of a loop: its head says it, or the last jump back to an asynchronous one."""
+    if head.opname == "FOR_ITER":
+        return int(head.argval)
+    return max((step.offset for step in steps if step.argval == head.offset and "JUMP" in step.opname), default=0)
 
 
 def _names_set(step: "Instruction") -> "tuple[str, ...]":
     """Return the variables that an instruction sets; since Python 3.13 one may set one and load another."""
     names: Any = step.argval if step.opname.startswith("STORE_") else ()
     return (names,) if isinstance(names, str) else names
-
-
-def _names_shared(code: "CodeType") -> "set[str]":
-    """Return the variables of outer functions, and the globals, that code sets."""
-    from dis import get_instructions
-
-    return {str(each.argval) for each in get_instructions(code) if each.opname in ("STORE_DEREF", "STORE_GLOBAL")}
-
-
-def _codes_within(code: "CodeType") -> "Iterator[CodeType]":
-    for inner in code.co_consts:
-        if type(inner) is CodeType:
-            yield inner
-            yield from _codes_within(inner)

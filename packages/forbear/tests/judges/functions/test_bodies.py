@@ -257,6 +257,34 @@ def _send_rows(url: str, opened: Any) -> None:
         _by_requests(url, row[0].encode())
 
 
+class Job:
+    """What has its file from its class."""
+
+    file: Any
+
+    def send(self, url: str) -> None:
+        """Send what is left of the file."""
+        _by_requests(url, self.file.read())
+
+    @classmethod
+    def send_by_class(cls, url: str) -> None:
+        """Send what is left of the file."""
+        _by_requests(url, cls.file.read())
+
+
+def _job_of(opened: Any) -> Any:
+    return type("SubJob", (type("OwnJob", (Job,), {"file": opened}),), {})
+
+
+def _send_read_rows(url: str, rows: Any) -> None:
+    for row in rows:
+        _by_requests(url, "".join(row).encode())
+
+
+def _send_next_row(url: str, rows: Any) -> None:
+    _by_requests(url, next(rows)[0].encode())
+
+
 SENDERS: dict[str, Callable[[Any], Callable[[str], None]]] = {
     "of self": lambda opened: Upload(opened).send,
     "form": lambda opened: Upload(opened).send_form,
@@ -265,6 +293,11 @@ SENDERS: dict[str, Callable[[Any], Callable[[str], None]]] = {
     "item": lambda opened: partial(_send_item, job={"file": opened}),
     "lines": lambda opened: partial(_send_lines, opened=opened),
     "rows": lambda opened: partial(_send_rows, opened=io.TextIOWrapper(opened)),
+    "read rows": lambda opened: partial(_send_read_rows, rows=csv.reader(io.TextIOWrapper(opened))),
+    "next row": lambda opened: partial(_send_next_row, rows=csv.reader(io.TextIOWrapper(opened))),
+    "read rows of dicts": lambda opened: partial(_send_read_rows, rows=csv.DictReader(io.TextIOWrapper(opened))),
+    "of a class": lambda opened: _job_of(opened)().send,
+    "by a class": lambda opened: _job_of(opened).send_by_class,
 }
 
 

@@ -29,6 +29,8 @@ def _repeatable(text: str) -> list[bool]:
         "SET a 1 XX; SET b 2",
         "XADD s 1-1 f v; XADD s 1-2 f v; XDEL s 1-1",
         "SCRIPT LOAD x; SET a 1",
+        "SET a 1; EXPIRE a 60",
+        "SET a 1; SET b 2 EX 9; EXPIRE a 60; PEXPIRE b 1000",
     ],
 )
 def test_what_may_be_repeated_together(text: str) -> None:

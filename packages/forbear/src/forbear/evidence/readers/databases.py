@@ -9,8 +9,8 @@ from contextvars import copy_context
 from forbear.core.chain import read, traceback_of
 from forbear.core.check import is_list, is_mapping
 from forbear.evidence.look import Look, client_of, find_below
+from forbear.evidence.objects import find_roots, reach
 from forbear.evidence.sent import NamedCall, Sent, Statement, dict_of, get_own
-from forbear.evidence.variables import find_roots, reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

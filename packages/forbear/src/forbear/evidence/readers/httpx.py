@@ -53,7 +53,7 @@ def read_redirects(look: Look, trace: "TracebackType") -> None:
     """Read the requests that were answered by a redirect, and the one whose response a hook has refused."""
     names = look.names(trace)
     for response in names["history"]:
-        _add(look, get_own(response, "_request"), hop=True, status=get_own(response, "status_code"))
+        _add_hop(look, response)
     answer = names.get("response")
     if get_own(answer, "_request") is names["request"]:
         _add(look, names["request"], status=get_own(answer, "status_code"))
@@ -67,8 +67,20 @@ def read_body(look: Look, trace: "TracebackType") -> None:
 def read_answered(look: Look, error: BaseException, response: object) -> None:
     """Read the request of a response, and those of the redirects before it."""
     for hop in get_own(response, "history") or ():
-        _add(look, get_own(hop, "_request"), hop=True, status=get_own(hop, "status_code"))
+        _add_hop(look, hop)
     _add(look, get_own(response, "_request"), status=get_own(response, "status_code"))
+
+
+def _add_hop(look: Look, response: object) -> None:
+    """Read the request of a redirect, or one that an `auth_flow` has sent before, such as for a token of OAuth."""
+    request, status = get_own(response, "_request"), get_own(response, "status_code")
+    _add(look, request, hop=True, status=status)
+    sent = look.sent.get(id(request))
+    if sent is not None and status is not None and status < _REDIRECTED:
+        sent.service = "oauth"
+
+
+_REDIRECTED = 300
 
 
 def _add(

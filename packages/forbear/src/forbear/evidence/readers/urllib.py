@@ -1,8 +1,8 @@
 """urllib.request, http.client and xmlrpc: the request is a variable, and each redirect opens a request of its own."""
 
 from forbear.evidence.look import Look, find_below
-from forbear.evidence.opening import CONNECTIONS, POOLS
 from forbear.evidence.sent import Sent, body_of, get_own, headers_of, list_streams, package, request_of
+from forbear.evidence.table import CONNECTIONS, POOLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
 """urllib3, by itself or below requests and botocore: its frames also show whether the connection was being opened."""
 
 from forbear.evidence.look import Look
-from forbear.evidence.opening import POOLS, was_opening
 from forbear.evidence.readers.requests import read_answered as read_of_requests
 from forbear.evidence.sent import Sent, body_of, dict_of, get_own, headers_of, list_streams, package, request_of
+from forbear.evidence.table import POOLS, was_opening
 from forbear.http.request import READS
 
 TYPE_CHECKING = False

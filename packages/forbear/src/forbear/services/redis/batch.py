@@ -4,7 +4,7 @@ Two writes may each be repeatable and yet not be together: COPY a b REPLACE and 
 So a write whose outcome depends on existing keys must not share a key with another write of the batch. If only the
 existence of its key matters, it may share it with earlier writes. A write that depends on more than its arguments name,
 such as MOVE or a script, must be the only write. Every word that could be a key counts as one, which may be too
-careful. A time to live may start anew, as it does with SET and EX.
+careful. A time to live may start anew, as it does with SET and EX, or EXPIRE after SET.
 
 A write for which the user vouches is judged in the same way, because the vouch is about the command by itself. Writes
 that add something (INCR, LPUSH) depend on nothing here: once more is once more, whatever others write.
@@ -30,6 +30,8 @@ _CONDITIONS = frozenset(
 )
 _LONGEST = max(map(len, _CONDITIONS))
 
+_EXPIRES = frozenset({"EXPIRE", "PEXPIRE"})
+
 _ALL_SAFE = "every queued command is repeatable"
 
 
@@ -46,6 +48,13 @@ def classify_many(
     [True, False]
     """
     examined = [_judge(command, promised, safe) for command in commands]
+    written = set[bytes]()
+    for index, (judgement, words) in enumerate(examined):
+        key = octets(words[1]) if len(words) > 1 and is_word(words[1]) else None
+        if key in written and judgement.operation in _EXPIRES:
+            examined[index] = _judge(words, {*promised, "drift"}, safe)
+        elif judgement.operation == "SET" and judgement.repeatable and key is not None:
+            written.add(key)
     judgements = _disentangle(examined)
     start: int | None = None
     multi = False

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy.orm import scoped_session, sessionmaker
 
-from forbear.evidence.variables import MOST_OBJECTS, find_roots, reach
+from forbear.evidence.objects import MOST_OBJECTS, find_roots, reach
 
 WANTED = object()
 CURRENT: ContextVar[Any] = ContextVar("current")
