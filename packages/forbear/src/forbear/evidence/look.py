@@ -5,7 +5,8 @@ from io import BufferedWriter, TextIOWrapper
 from opcode import opmap
 
 from forbear.core.report import report_on
-from forbear.evidence.sent import GENERATORS, SOURCES, WHOLE, Sent, classes_of, dict_of, is_helper, is_stream, top_of
+from forbear.evidence.objects import IS_FUNCTION, list_near
+from forbear.evidence.sent import GENERATORS, SOURCES, Sent, is_helper, top_of
 from forbear.evidence.table import CLIENTS
 from forbear.http.request import READS, Request
 
@@ -20,8 +21,6 @@ _OWN_REFERENCES = 4
 
 _KEEPS_LOCALS = sys.version_info < (3, 13)
 """True where a frame keeps the dict of its variables once it was read, and so all that they refer to."""
-
-IS_FUNCTION = 1  # CO_OPTIMIZED: the variables of a module or a class are the real ones, and must not be cleared
 
 NO_CALLERS = CLIENTS | {"forbear", "httpcore", "httpcore2"}
 """The packages whose functions hold nothing that a user has sent: clients, and what is below them."""
@@ -210,25 +209,10 @@ class Look:
 
 
 def list_files(names: "dict[str, Any]", code: "CodeType") -> "list[object]":
-    """Return the files and generators that a function may have read: its variables, and what it names of them.
-
-    Those are attributes, also of attributes, and items of dicts; and all that something with a method `read` holds.
-    """
+    """Return the files and generators that a function may have read: its variables, and what it names of them."""
     used = {*code.co_names, *(each for each in code.co_consts if type(each) is str)}
-    found: list[object] = list(names.values())
-    values = found
-    for _ in range(_LEVELS_OF_NAMES):
-        values = [held for each in values if type(each) not in WHOLE for held in _list_named(each, used)]
-        found = [*found, *values]
+    found = list_near(list(names.values()), used, _LEVELS_OF_NAMES)
     return [each for each in found if (type(each) in SOURCES and not _is_written(each)) or is_helper(each)]
-
-
-def _list_named(value: "Any", names: "set[str]") -> "list[object]":
-    if is_stream(value):
-        return list(dict_of(value).values())
-    known = value if type(value) is dict else dict_of(value)  # pyright: ignore[reportUnknownVariableType]
-    spaces = (known, *(each.__dict__ for each in classes_of(value)))
-    return [space[name] for space in spaces for name in names if name in space]
 
 
 def _is_written(thing: "Any") -> bool:
@@ -256,7 +240,7 @@ _ITERATING = frozenset({opmap["GET_ITER"], opmap["GET_AITER"]})
 def space_of(frame: "FrameType") -> "dict[str, Any]":
     """Return the globals of a function; of a script or the body of a class its own variables, if they are a dict."""
     space: Any = frame.f_globals if frame.f_code.co_flags & IS_FUNCTION else frame.f_locals
-    return space if type(space) is dict else {}
+    return space if type(space) is dict else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def client_of(frame: "FrameType") -> str:

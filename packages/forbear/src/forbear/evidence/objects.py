@@ -10,14 +10,15 @@ from functools import partial
 from itertools import islice
 from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 
-from forbear.evidence.look import IS_FUNCTION
-from forbear.evidence.sent import classes_of, dict_of, top_of
+from forbear.evidence.sent import WHOLE, classes_of, dict_of, is_stream, top_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from types import TracebackType
     from typing import Any
+
+IS_FUNCTION = 1  # CO_OPTIMIZED: the variables of a module or a class are the real ones, and must not be cleared
 
 MOST_OBJECTS = 10_000
 _MOST_ITEMS = 1000
@@ -111,6 +112,25 @@ def list_held(value: "Any", kind: "Any", names: "Collection[str]") -> "list[Any]
 def pick(known: "Mapping[str, Any]", names: "Collection[str]") -> "list[Any]":
     """Return the values of those names that are known."""
     return [known[name] for name in names if name in known]
+
+
+def list_near(values: "list[Any]", names: "Collection[str]", steps: int) -> "list[Any]":
+    """Return values, and what code names of them in a few steps: attributes, also of their classes, and items of dicts.
+
+    All that something with a method `read` holds counts, too.
+    """
+    found = values
+    for _ in range(steps):
+        values = [held for each in values if type(each) not in WHOLE for held in _list_named(each, names)]
+        found = [*found, *values]
+    return found
+
+
+def _list_named(value: "Any", names: "Collection[str]") -> "list[Any]":
+    if is_stream(value):
+        return list(dict_of(value).values())
+    known = value if type(value) is dict else dict_of(value)
+    return [held for space in (known, *(each.__dict__ for each in classes_of(value))) for held in pick(space, names)]
 
 
 def _list_slots(value: object, kind: type) -> "list[Any]":

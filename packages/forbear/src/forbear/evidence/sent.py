@@ -168,11 +168,14 @@ def _find_dict(kind: type) -> "Callable[[object], dict[str, Any]]":
     return found
 
 
-def classes_of(thing: "Any") -> "tuple[type, ...]":
+def classes_of(thing: object) -> "tuple[type, ...]":
     """Return the class of an instance and its bases, of a class itself and its bases; `object` is not among them."""
     kind = type(thing)
-    mro: tuple[type, ...] = thing.__mro__ if type in kind.__mro__ else kind.__mro__
+    mro: tuple[type, ...] = _MRO.__get__(thing) if type in kind.__mro__ else kind.__mro__
     return mro[:-1]
+
+
+_MRO: "Any" = vars(type)["__mro__"]
 
 
 def package(thing: object) -> str:

@@ -13,15 +13,15 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 
 from forbear.core.chain import arguments_of, attributes_of
 from forbear.core.report import SENT_BY_US
-from forbear.evidence.look import IS_FUNCTION, NO_CALLERS, Look, client_of, space_of
-from forbear.evidence.objects import ITEMS, LEAVES, codes_within, list_held, names_of, pick
-from forbear.evidence.sent import Sent, classes_of, dict_of, get_own, package, request_of, top_of
+from forbear.evidence.look import NO_CALLERS, Look, client_of, space_of
+from forbear.evidence.objects import IS_FUNCTION, ITEMS, LEAVES, codes_within, list_held, list_near, names_of, pick
+from forbear.evidence.sent import Sent, get_own, package, request_of, top_of
 from forbear.evidence.table import CLIENTS, FRAMES, HELD, reader
 from forbear.http.request import READS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from types import FrameType
     from typing import Any
 
@@ -40,7 +40,7 @@ _KEEPING = frozenset({
     "add", "append", "appendleft", "extend", "insert", "put", "put_nowait", "set", "setdefault", "update",
 })  # fmt: skip
 """Methods by which a function puts a response into a list, a dict, a queue or a context variable."""
-_CALLED = ("__init__", "__enter__", "__aenter__", "__call__")
+_CALLED = ("__aenter__", "__call__", "__enter__")
 """Methods that are called without their names."""
 _METHODS = ("method", "verb", "http_method")
 _PLACES = ("url", "uri", "path", "endpoint")
@@ -110,30 +110,19 @@ def _list_helpers(frame: "FrameType", names: "set[str]") -> "Iterator[CodeType]"
     look = Look()
     values = [each for each in islice(look.open(frame).values(), _MOST_VARIABLES) if type(each) not in _WRAPPERS]
     look.close()
-    for value in _list_near(values, frame.f_globals, names):
+    for value in list_near([*values, *pick(frame.f_globals, names)], {*names, *_CALLED}, 2):
         yield from _unwrap(value)
-        nature = _nature_of(type(value))
-        called = names if nature == _OBJECT else {*names, *_CALLED}
-        for each in classes_of(value) if nature >= _OBJECT else ():
-            for method in pick(each.__dict__, called):
-                yield from _unwrap(method)
-
-
-def _list_near(values: "list[Any]", space: "dict[str, Any]", names: "Collection[str]") -> "list[Any]":
-    """Return variables, the globals that a function names, and what it may name of them."""
-    near = [*values, *pick(space, names)]
-    return [*near, *(held for each in near for held in pick(dict_of(each), names))]
 
 
 def _unwrap(function: "Any") -> "Iterator[CodeType]":
-    """Yield the code of a function, of those that it wraps, and of those that it names."""
+    """Yield the code of a function of the user, of those that it wraps, and of those that it names."""
     for _ in range(10):
-        if type(function) not in _WRAPPERS:
-            return
-        if type(function) is FunctionType:
+        if type(function) is FunctionType and top_of(str(function.__module__)) not in NO_CALLERS:
             yield function.__code__
             named = pick(function.__globals__, function.__code__.co_names)
             yield from (each.__code__ for each in named if type(each) is FunctionType)
+        elif type(function) not in _WRAPPERS:
+            return
         function = getattr(function, _WRAPPERS[type(function)], None)
 
 
@@ -155,8 +144,8 @@ def read_variables(look: Look) -> None:
             if not frame.f_code.co_flags & IS_FUNCTION:
                 values = pick(space, frame.f_code.co_names)
             if stored := _stored.get(id(frame.f_code)):
-                near = _list_near(values, space, frame.f_code.co_names)
-                kept = [get_own(each, name) for each in near if _nature_of(type(each)) >= _OBJECT for name in stored]
+                near = list_near([*values, *pick(space, frame.f_code.co_names)], frame.f_code.co_names, 1)
+                kept = [get_own(each, name) for each in near if _nature_of(each) >= _OBJECT for name in stored]
                 _find_responses(found, [*pick(space, stored), *kept])
             _find_responses(found, values)
     for response, holders in found.values():
@@ -196,7 +185,7 @@ def _find_responses(found: "dict[int, tuple[object, set[int]]]", values: "list[o
             kind = type(each)
             nature = _natures.get(kind)
             if nature is None:
-                nature = _nature_of(kind)
+                nature = _nature_of(each)
             if nature == _RESPONSE:
                 found.setdefault(id(each), (each, set()))[1].add(id(each if holder is None else holder))
             elif nature == _CONTAINER:
@@ -212,8 +201,9 @@ _CONTAINER, _RESPONSE, _OBJECT, _CLASS = 1, 2, 3, 4
 _natures: "dict[type, int]" = {}
 
 
-def _nature_of(kind: type) -> int:
-    """Find out whether an instance of a class is a response, or may hold one, and remember it."""
+def _nature_of(value: object) -> int:
+    """Find out whether a value is a response, or may hold one, and remember that of its class."""
+    kind: type[Any] = type(value)
     if kind in _natures:
         return _natures[kind]
     if len(_natures) >= _MOST_CODES:

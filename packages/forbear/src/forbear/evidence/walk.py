@@ -8,7 +8,8 @@ import builtins
 import re
 
 from forbear.core.chain import arguments_of, attributes_of, cause_of, context_of, list_errors, traceback_of
-from forbear.evidence.look import IS_FUNCTION, Look, client_of
+from forbear.evidence.look import Look, client_of
+from forbear.evidence.objects import IS_FUNCTION
 from forbear.evidence.sent import MOST_BODY, Sent, get_own, package, top_of
 from forbear.evidence.table import ATTRIBUTES, CLIENTS, FRAMES, SENDERS, reader
 from forbear.evidence.variables import OF_CLIENT, codes, learn, read_kept, read_variables
@@ -224,17 +225,11 @@ def _read_attributes(error: BaseException, kept: "dict[str, object]", look: Look
             if found is not None:
                 try:
                     reader(found)(look, error, value)
-                    _note_response(look, value)
+                    for kept_as in ("_request", "request"):  # of a response that is an argument, it is of before
+                        if (sent := look.sent.get(id(get_own(value, kept_as)))) is not None:
+                            sent.holders = {id(value)}
                 except Exception as broken:
                     look.add(id(value), Sent(package(error), "", "", unread=f"{type(broken).__name__} in its reader"))
-
-
-def _note_response(look: Look, value: object) -> None:
-    """Note that a response shows the current request: if it is an argument, the attempt has not sent that."""
-    for name in ("_request", "request"):
-        request = get_own(value, name)
-        if request is not None and look.current == id(request):
-            look.sent[look.current].holders = {id(value)}
 
 
 def _read_remote(error: BaseException, look: Look) -> None:

@@ -16,7 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from dis import Instruction
-    from types import TracebackType
     from typing import Any
 
     from forbear.run.judge_slot import RunContext
@@ -160,24 +159,19 @@ def _find_before(error: BaseException) -> "Collection[int]":
     trace = traceback_of(error)  # it begins in the function that has the block
     if trace is None:
         return ()
-    look = Look()
-    found = _list_before(look.names(trace) or space_of(trace.tb_frame), trace)
-    look.close()
-    return found
-
-
-def _list_before(known: "Mapping[str, Any]", trace: "TracebackType") -> "Collection[int]":
     from dis import get_instructions  # few failures get here
 
+    look = Look()
+    known = dict(look.names(trace) or space_of(trace.tb_frame))
+    look.close()
     code = trace.tb_frame.f_code
     steps = list(get_instructions(code))
-    heads = [
-        head.offset
-        for place, head in enumerate(steps)
-        if head.opname in ("FOR_ITER", "GET_ANEXT") and head.offset < trace.tb_lasti < _find_end(head, steps)
-        for names in islice(filter(None, map(_names_set, steps[place + 1 :])), 1)
-        if any(type(known.get(name)).__module__ == "forbear.run.iterate" for name in names)
-    ]
+    heads: list[int] = []
+    for place, head in enumerate(steps):
+        if head.opname in ("FOR_ITER", "GET_ANEXT") and head.offset < trace.tb_lasti < _find_end(head, steps):
+            names = next((set_here for step in steps[place + 1 :] if (set_here := _names_set(step))), ())
+            if any(type(known.get(name)).__module__ == "forbear.run.iterate" for name in names):
+                heads.append(head.offset)
     if not heads:
         return ()
     later = {name for step in steps if step.offset > heads[-1] for name in _names_set(step)}

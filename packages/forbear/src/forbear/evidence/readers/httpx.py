@@ -75,12 +75,8 @@ def _add_hop(look: Look, response: object) -> None:
     """Read the request of a redirect, or one that an `auth_flow` has sent before, such as for a token of OAuth."""
     request, status = get_own(response, "_request"), get_own(response, "status_code")
     _add(look, request, hop=True, status=status)
-    sent = look.sent.get(id(request))
-    if sent is not None and status is not None and status < _REDIRECTED:
-        sent.service = "oauth"
-
-
-_REDIRECTED = 300
+    if id(request) in look.sent and status is not None and status < 300:
+        look.sent[id(request)].service = "oauth"
 
 
 def _add(
