@@ -22,7 +22,7 @@ _OWN_REFERENCES = 4
 _KEEPS_LOCALS = sys.version_info < (3, 13)
 """True where a frame keeps the dict of its variables once it was read, and so all that they refer to."""
 
-NO_CALLERS = CLIENTS | {"forbear", "httpcore", "httpcore2"}
+NO_CALLERS = CLIENTS | {"contextlib", "forbear", "httpcore", "httpcore2"}
 """The packages whose functions hold nothing that a user has sent: clients, and what is below them."""
 _MOST_CALLERS = 20
 _LEVELS_OF_NAMES = 2

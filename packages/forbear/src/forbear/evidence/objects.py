@@ -5,12 +5,12 @@ No code of the user runs: instances are read by their dict and their slots, cont
 
 import threading
 from collections import deque
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import partial
 from itertools import islice
 from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 
-from forbear.evidence.sent import WHOLE, classes_of, dict_of, is_stream, top_of
+from forbear.evidence.sent import WHOLE, classes_of, dict_of, get_own, is_stream, top_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,13 @@ _SEQUENCES: "tuple[Any, ...]" = (list, tuple, set, frozenset, deque)
 _VALUES: "Any" = vars(dict)["values"]
 ITEMS: "dict[type, Callable[[Any], Iterable[Any]]]" = {dict: _VALUES, **{each: each.__iter__ for each in _SEQUENCES}}
 """The methods of containers that run no code of a subclass."""
+PARTS: "dict[type, Callable[[Any], Iterable[Any]]]" = {
+    **ITEMS,
+    MethodType: lambda method: (method.__self__, method.__func__),
+    partial: lambda call: (call.func, *call.args, *call.keywords.values()),
+    ContextVar: lambda variable: (variable.get(None),),
+}
+"""How to get what lies in containers, and in Python's own objects that hold something else."""
 
 
 def reach(roots: "Iterable[Any]", names: "Collection[str]") -> "Iterator[Any]":
@@ -90,10 +97,8 @@ def list_held(value: "Any", kind: "Any", names: "Collection[str]") -> "list[Any]
         return list(threading.local.__getattribute__(value, "__dict__").values())  # those of this thread
     if kind is ModuleType:
         return pick(dict_of(value), names)
-    if kind is MethodType:
-        return [value.__self__, value.__func__]
-    if kind is partial:
-        return [value.func, *value.args, *value.keywords.values()]
+    if kind in PARTS:
+        return list(PARTS[kind](value))
     if kind is FunctionType:
         by_name: dict[str, Any] = value.__kwdefaults__ or {}
         return [*list_cells(value).values(), *by_name.values(), *dict_of(value).values(), *(value.__defaults__ or ())]
@@ -105,7 +110,8 @@ def list_held(value: "Any", kind: "Any", names: "Collection[str]") -> "list[Any]
     for each in kind.__mro__[:-1]:
         held += pick(each.__dict__, names)
         if "__slots__" in each.__dict__:
-            held += _list_slots(value, each)
+            slots = list(each.__dict__.items())
+            held += (get_own(value, name) for name, slot in slots if type(slot) is MemberDescriptorType)
     return held
 
 
@@ -121,7 +127,7 @@ def list_near(values: "list[Any]", names: "Collection[str]", steps: int) -> "lis
     """
     found = values
     for _ in range(steps):
-        values = [held for each in values if type(each) not in WHOLE for held in _list_named(each, names)]
+        values = [held for each in values if type(each) not in WHOLE for held in _list_named(each, names)][:_MOST_ITEMS]
         found = [*found, *values]
     return found
 
@@ -129,19 +135,9 @@ def list_near(values: "list[Any]", names: "Collection[str]", steps: int) -> "lis
 def _list_named(value: "Any", names: "Collection[str]") -> "list[Any]":
     if is_stream(value):
         return list(dict_of(value).values())
-    known = value if type(value) is dict else dict_of(value)
-    return [held for space in (known, *(each.__dict__ for each in classes_of(value))) for held in pick(space, names)]
-
-
-def _list_slots(value: object, kind: type) -> "list[Any]":
-    found: list[Any] = []
-    for slot in list(kind.__dict__.values()):
-        if type(slot) is MemberDescriptorType:
-            try:
-                found.append(slot.__get__(value))
-            except AttributeError:
-                continue
-    return found
+    spaces: list[Any] = [each.__dict__ for each in classes_of(value)]
+    spaces.append(value if type(value) is dict else dict_of(value))
+    return [held for space in spaces for held in pick(space, names)]
 
 
 def list_cells(function: "Any") -> "dict[str, Any]":

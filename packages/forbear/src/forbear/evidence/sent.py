@@ -72,7 +72,7 @@ class Sent:
         self.protocol = protocol
         self.method = method
         self.subject = subject
-        self.unread = unread
+        self.unread = "its URL is not known" if unread is None and subject is None and protocol == "http" else unread
         self.unsent = unsent
         self.hop = hop
         self.status = status

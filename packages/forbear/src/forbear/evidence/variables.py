@@ -6,7 +6,6 @@ stands in the traceback, and the response is one of its variables, unless it cam
 No code of the user runs: instances are read by their dict and their slots, containers only if they are Python's own.
 """
 
-from contextvars import ContextVar
 from functools import cached_property, partial
 from itertools import islice
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -14,14 +13,14 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from forbear.core.chain import arguments_of, attributes_of
 from forbear.core.report import SENT_BY_US
 from forbear.evidence.look import NO_CALLERS, Look, client_of, space_of
-from forbear.evidence.objects import IS_FUNCTION, ITEMS, LEAVES, codes_within, list_held, list_near, names_of, pick
+from forbear.evidence.objects import IS_FUNCTION, LEAVES, PARTS, codes_within, list_held, list_near, names_of, pick
 from forbear.evidence.sent import Sent, get_own, package, request_of, top_of
 from forbear.evidence.table import CLIENTS, FRAMES, HELD, reader
 from forbear.http.request import READS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterator
     from types import FrameType
     from typing import Any
 
@@ -45,7 +44,6 @@ _CALLED = ("__aenter__", "__call__", "__enter__")
 _METHODS = ("method", "verb", "http_method")
 _PLACES = ("url", "uri", "path", "endpoint")
 _ACTING = frozenset({"POST", "PATCH", "PUT", "DELETE"})
-_MOST_ARGUMENTS = 10
 _MOST_ATTRIBUTES = 20
 _MOST_CODES = 5000
 _MOST_FRAMES = 200
@@ -164,8 +162,7 @@ def read_kept(look: Look, error: BaseException) -> None:
     """
     if top_of(str(type(error).__module__)) not in CLIENTS:
         found: dict[int, tuple[object, set[int]]] = {}
-        kept = islice(attributes_of(error).values(), _MOST_ATTRIBUTES)
-        _find_responses(found, [*arguments_of(error)[:_MOST_ARGUMENTS], *kept], _LEVELS)
+        _find_responses(found, [*arguments_of(error), *attributes_of(error).values()][:_MOST_ATTRIBUTES], _LEVELS)
         for response, holders in found.values():
             _read(look, response, holders, is_variable=False)
 
@@ -189,7 +186,7 @@ def _find_responses(found: "dict[int, tuple[object, set[int]]]", values: "list[o
             if nature == _RESPONSE:
                 found.setdefault(id(each), (each, set()))[1].add(id(each if holder is None else holder))
             elif nature == _CONTAINER:
-                waiting += [(item, holder, level_here) for item in islice(_PARTS[kind](each), left)]
+                waiting += [(item, holder, level_here) for item in islice(PARTS[kind](each), left)]
             elif nature == _OBJECT and level_here < _LEVELS:
                 first = each if holder is None else holder
                 most = _MOST_ATTRIBUTES if level_here else left
@@ -209,14 +206,14 @@ def _nature_of(value: object) -> int:
     if len(_natures) >= _MOST_CODES:
         _natures.clear()
     if kind.__module__ == "_asyncio":
-        _PARTS[kind] = lambda future: (future._result,)
+        PARTS[kind] = lambda future: (future._result,)
     tops = {top_of(str(each.__module__)) for each in kind.__mro__[:-1]}
     is_response = any(base.__name__.endswith("Response") for base in kind.__mro__)
     if type in kind.__mro__:
         found = _CLASS
     elif is_response:
         found = _RESPONSE
-    elif kind in _PARTS:
+    elif kind in PARTS:
         found = _CONTAINER
     else:
         found = _OBJECT if kind not in _PASSIVE and tops.isdisjoint(CLIENTS) else 0
@@ -225,15 +222,7 @@ def _nature_of(value: object) -> int:
 
 
 _PASSIVE = LEAVES | {FunctionType, ModuleType}
-"""The kinds that hold nothing, or values of before: they are made with them."""
-
-_PARTS: "dict[type, Callable[[Any], Iterable[Any]]]" = {
-    **ITEMS,
-    MethodType: lambda method: (method.__self__,),
-    partial: lambda call: (*call.args, *call.keywords.values()),
-    ContextVar: lambda variable: (variable.get(None),),
-}
-"""What lies in containers, and in what holds something else; a task of asyncio holds its result."""
+"""The kinds that hold nothing that an attempt has put there."""
 
 
 def _read(look: Look, response: object, holders: "set[int]", *, is_variable: bool) -> None:
@@ -272,8 +261,7 @@ def _read_words(look: Look, frame: "FrameType") -> bool:
     if type(method) is not str or method.upper() not in _ACTING:
         return False
     subject = request_of(method.upper(), next((names[name] for name in _PLACES if name in names), None))
-    unread = "its URL is not known" if subject is None else None
-    sent = Sent(client_of(frame), "http", method.upper(), subject, unread=unread)
+    sent = Sent(client_of(frame), "http", method.upper(), subject)
     sent.holders, sent.is_variable = {id(frame)}, True
     look.add(id(frame), sent)
     return True

@@ -225,7 +225,7 @@ def _read_attributes(error: BaseException, kept: "dict[str, object]", look: Look
             if found is not None:
                 try:
                     reader(found)(look, error, value)
-                    for kept_as in ("_request", "request"):  # of a response that is an argument, it is of before
+                    for kept_as in ("_request", "request") if name == "response" else ():
                         if (sent := look.sent.get(id(get_own(value, kept_as)))) is not None:
                             sent.holders = {id(value)}
                 except Exception as broken:

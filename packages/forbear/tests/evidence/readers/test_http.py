@@ -176,7 +176,7 @@ def test_headers_that_stand_there_twice() -> None:
     twice, bare = _of_httpx("https://shop.example/1", [("If-Match", '"1"'), ("if-match", "*")]), _of_httpx("/1", [])
     found = [evidence.requests[0] for error in (twice, bare) if (evidence := read(error))]
     assert found[0].subject.headers["if-match"] == '"1", *'
-    assert [sent.unread for sent in found] == [None, "its URL is no text"]
+    assert [sent.unread for sent in found] == [None, "its URL is not known"]
 
 
 def _by_httpx(url: str) -> Callable[[], object]:

@@ -53,16 +53,12 @@ def read_stream(look: Look, trace: "TracebackType") -> None:
     if look.is_within("aiohttp"):
         return
     stream = look.names(trace)["self"]
-    response = look.find_above(trace, lambda each: _is_response(each) and get_own(each, "content") is stream)
+    response = look.find_above(trace, lambda each: package(each) == "aiohttp" and get_own(each, "content") is stream)
     if response is None:
         unread = "the stream of a response shows no request"
         look.add(id(stream), Sent("aiohttp", "http", "", unread=unread))
     else:
         read_response(look, BaseException(), response)
-
-
-def _is_response(thing: object) -> bool:
-    return package(thing) == "aiohttp" and type(thing).__name__ == "ClientResponse"
 
 
 def read_response(look: Look, error: BaseException, response: object) -> None:
@@ -91,8 +87,7 @@ def _add(
 ) -> Sent:
     text = str(url) if package(url) == "yarl" else url
     subject = request_of(method, text, headers_of(headers), body)
-    unread = "its URL cannot be read" if subject is None else None
-    sent = Sent("aiohttp", "http", method if type(method) is str else "", subject, unread=unread, hop=hop)
+    sent = Sent("aiohttp", "http", method if type(method) is str else "", subject, hop=hop)
     sent.status, sent.unsent = status, False if hop or status is not None else unsent
     look.add(id(key), sent, enter=not hop)
     return sent

@@ -14,7 +14,7 @@ from forbear.evidence.sent import NamedCall, Sent, Statement, dict_of, get_own
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from types import TracebackType
     from typing import Any
 
@@ -243,8 +243,9 @@ def read_code(look: Look, error: BaseException, code: object) -> None:
         return
     names = look.names(trace)
     found = _find_connections([*names.values(), *dict_of(names.get("self")).values()])
+    values, used = ([], set[str]()) if found else find_roots(trace)
     is_script = _runs_script(traceback_of(error))
-    for connection, through in found or _find_connections(_reach_from(trace, names)):
+    for connection, through in found or _find_connections(reach([*names.values(), *values], used)):
         is_open = _ask(connection, "in_transaction")
         if is_open is not None or is_script:  # a closed connection tells nothing more
             autocommit = is_script or _commits_alone(connection)
@@ -261,11 +262,6 @@ def _runs_script(trace: "TracebackType | None") -> bool:
             return True
         trace = trace.tb_next
     return False
-
-
-def _reach_from(trace: "TracebackType", names: "dict[str, Any]") -> "Iterator[Any]":
-    values, used = find_roots(trace)
-    return reach([*names.values(), *values], used)
 
 
 def _find_connections(values: "Iterable[Any]") -> "list[tuple[Any, tuple[int, ...]]]":

@@ -103,8 +103,7 @@ def _add(
         subject = None if is_long else Request(method, host, target, _headers_of(headers), body, scheme)
     else:
         subject = request_of(method, str(url) if package(url) in _OWN else url, _headers_of(headers), body)
-    unread = "its URL is no text" if subject is None else None
-    sent = Sent(client, "http", method, subject, unread, unsent, hop, status)
+    sent = Sent(client, "http", method, subject, None, unsent, hop, status)
     stream = kept.get("stream")
     sent.rewound = type(stream).__name__ == "MultipartStream"
     sent.streams = list_streams(get_own(stream, "_stream"))

@@ -66,8 +66,7 @@ def _add(look: Look, request: object, *, hop: bool = False, status: int | None =
     if type(method) is not str:
         method = ""
     subject = request_of(method, kept.get("url"), _headers_of(kept.get("headers")), body_of(kept.get("body")))
-    unread = "its URL is no text" if subject is None else None
-    sent = Sent(client, "http", method, subject, unread, unsent, hop, status)
+    sent = Sent(client, "http", method, subject, None, unsent, hop, status)
     sent.streams = list_streams(kept.get("body"))
     look.add(id(request), sent, enter=not hop)
 

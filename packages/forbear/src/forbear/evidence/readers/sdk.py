@@ -133,7 +133,6 @@ def _add_answered(
     subject = request_of(text, url, headers_of(headers)) if text else None
     sent = Sent(client, "http", text, subject, unsent=False)
     sent.status = status if type(status) is int else None
-    sent.unread = None if subject else "its method and URL are not known"
     look.add(key, sent)
 
 
@@ -155,9 +154,8 @@ def read_discovery(look: Look, trace: "TracebackType") -> None:
     request = names["self"]
     method, url = get_own(request, "method") or "POST", get_own(request, "uri") or get_own(request, "_batch_uri")
     subject = request_of(method, url, headers_of(get_own(request, "headers")), body_of(get_own(request, "body")))
-    unread = "its URL is no text" if subject is None else None
     status = get_own(names.get("resp"), "status")
-    sent = Sent("googleapiclient", "http", str(method), subject, unread=unread, unsent=False, status=status)
+    sent = Sent("googleapiclient", "http", str(method), subject, unsent=False, status=status)
     look.add(id(request), sent)
 
 

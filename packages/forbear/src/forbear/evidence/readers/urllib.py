@@ -6,8 +6,7 @@ from forbear.evidence.table import CONNECTIONS, POOLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import CodeType, FrameType, TracebackType
-    from typing import Any
+    from types import FrameType, TracebackType
 
 
 def read_opened(look: Look, trace: "TracebackType") -> None:
@@ -43,8 +42,7 @@ def read_connection(look: Look, trace: "TracebackType") -> None:
         url = path if "://" in path else f"{scheme}://{host}:{port}{path}"
         subject = request_of(method, url, headers_of(names.get("headers")), body_of(names.get("body")))
     unsent = bool(find_below(trace, ("connect",), "http.client"))
-    unread = None if subject is not None else "http.client does not keep its URL"
-    sent = Sent("http.client", "http", str(method or ""), subject, unread=unread, unsent=unsent)
+    sent = Sent("http.client", "http", str(method or ""), subject, unsent=unsent)
     sent.streams = list_streams(names.get("body"))
     look.add(id(trace.tb_frame), sent)  # a connection may have sent another one before
 
@@ -74,8 +72,7 @@ def read_answered(look: Look, error: BaseException, response: object) -> None:
     """Read the request of a response, which knows its URL if it is one of urllib."""
     method = get_own(response, "_method")
     subject = request_of(method, get_own(response, "url"))
-    unread = None if subject is not None else "http.client does not keep its URL"
-    sent = Sent("http.client", "http", str(method or ""), subject, unread=unread, unsent=False)
+    sent = Sent("http.client", "http", str(method or ""), subject, unsent=False)
     sent.status = get_own(response, "status")
     look.add(id(response), sent)
 
@@ -87,9 +84,8 @@ def read_procedure(look: Look, trace: "TracebackType") -> None:
     scheme = "https" if any(kind.__name__ == "SafeTransport" for kind in type(transport).__mro__) else "http"
     subject = request_of("POST", f"{scheme}://{host}{path}", {}, body_of(names.get("request_body")))
     unsent = look.names_above.get("i") == 0 and bool(find_below(trace, ("connect",), "http.client"))
-    unread = "its URL is no text" if subject is None else None
     status = get_own(names.get("resp"), "status")
-    look.add(id(trace.tb_frame), Sent("xmlrpc", "http", "POST", subject, unread=unread, unsent=unsent, status=status))
+    look.add(id(trace.tb_frame), Sent("xmlrpc", "http", "POST", subject, unsent=unsent, status=status))
 
 
 def read_before(look: Look, frames: "list[FrameType]") -> None:
@@ -97,22 +93,15 @@ def read_before(look: Look, frames: "list[FrameType]") -> None:
 
     Where there is none, and the function says `urlopen(..., data=...)`, it may have been a POST.
     """
-    requests = [each for frame in frames for each in look.open(frame).values() if _is_request(each)]
+    values = [each for frame in frames for each in look.open(frame).values()]
+    requests = [each for each in values if package(each) == "urllib" and type(each).__name__ == "Request"]
     for request in requests:
         if get_own(request, "redirect_dict"):
             _add(look, request, None, hop=True)
-    if not requests and any(_names_data(frame.f_code) for frame in frames):
+    codes = [frame.f_code for frame in frames if "urlopen" in frame.f_code.co_names]
+    if not requests and any(type(each) is tuple and "data" in each for code in codes for each in code.co_consts):
         unread = "urllib does not keep the request before a redirect"
         look.add(id(frames[0]), Sent("urllib", "http", "", unread=unread, unsent=False), enter=False)
-
-
-def _is_request(value: object) -> bool:
-    return package(value) == "urllib" and type(value).__name__ == "Request"
-
-
-def _names_data(code: "CodeType") -> bool:
-    words: list[Any] = [each for each in code.co_consts if type(each) is tuple]
-    return "urlopen" in code.co_names and any("data" in each for each in words)
 
 
 def read_retrieved(look: Look, trace: "TracebackType") -> None:
@@ -121,8 +110,7 @@ def read_retrieved(look: Look, trace: "TracebackType") -> None:
     if "fp" in names:
         method = "GET" if names["data"] is None else "POST"
         subject = request_of(method, names["url"], body=body_of(names["data"]))
-        unread = None if subject is not None else "its URL is no text"
-        look.add(id(trace.tb_frame), Sent("urllib", "http", method, subject, unread=unread, unsent=False))
+        look.add(id(trace.tb_frame), Sent("urllib", "http", method, subject, unsent=False))
 
 
 def _add(look: Look, request: object, method: object, *, hop: bool = False) -> None:
@@ -136,9 +124,8 @@ def _add(look: Look, request: object, method: object, *, hop: bool = False) -> N
         method = get_own(request, "method") or ("GET" if content is None else "POST")
     headers: dict[str, str] = {**(get_own(request, "headers") or {}), **(get_own(request, "unredirected_hdrs") or {})}
     subject = request_of(method, get_own(request, "_full_url"), headers_of(headers), body_of(content))
-    unread = "its URL is no text" if subject is None else None
     if known is not None and known.method != method and subject is not None:
         del look.sent[id(request)]  # a request whose method was a guess
-    sent = Sent("urllib", "http", str(method), subject, unread=unread, hop=hop, unsent=False if hop else None)
+    sent = Sent("urllib", "http", str(method), subject, hop=hop, unsent=False if hop else None)
     sent.streams = list_streams(content)
     look.add(id(request), sent)

@@ -44,8 +44,7 @@ def read_request(look: Look, trace: "TracebackType") -> None:
         _add_redirected(look, response, url)
         return
     subject = request_of(method, url, headers_of(names.get("headers")), body_of(names.get("body")))
-    unread = "its URL is no text" if subject is None else None
-    sent = Sent("urllib3", "http", method, subject, unread, unsent)
+    sent = Sent("urllib3", "http", method, subject, None, unsent)
     sent.streams = list_streams(names.get("body"))
     look.add(id(trace.tb_frame), sent)
 
@@ -83,8 +82,7 @@ def read_redirected(look: Look, trace: "TracebackType") -> None:
 def _add_redirected(look: Look, response: object, url: object) -> None:
     method = get_own(get_own(response, "_original_response"), "_method")
     subject = request_of(method, url)
-    unread = "its method is not known" if subject is None else None
-    sent = Sent("urllib3", "http", str(method or ""), subject, unread=unread, hop=True, unsent=False)
+    sent = Sent("urllib3", "http", str(method or ""), subject, hop=True, unsent=False)
     sent.status = get_own(response, "status")
     look.add(id(response), sent, enter=False)
 
@@ -117,12 +115,10 @@ def read_answered(look: Look, error: BaseException, response: object) -> None:
     for each in get_own(get_own(response, "_retries") or get_own(response, "retries"), "history") or ():
         if each.redirect_location is not None:  # 303 made a GET of whatever it was, also in the history
             was = "" if each.status == 303 else str(each.method)
-            hop = Sent("urllib3", "http", was, request_of(was or None, each.url), hop=True, unsent=False)
-            hop.status, hop.unread = each.status, None if hop.subject else "its method is not known"
+            hop = Sent("urllib3", "http", was, request_of(was or None, each.url), None, False, True, each.status)
             look.add(id(each), hop, enter=False)
     subject = request_of(method, _url(get_own(response, "_pool"), url))
-    unread = "its URL is not known" if subject is None else None
-    sent = Sent("urllib3", "http", str(method or ""), subject, unread=unread, unsent=False)
+    sent = Sent("urllib3", "http", str(method or ""), subject, unsent=False)
     sent.status = get_own(response, "status")
     look.add(id(response), sent)
 
