@@ -106,13 +106,15 @@ def list_held(value: "Any", kind: "Any", names: "Collection[str]") -> "list[Any]
         return [held for each in classes_of(value) for held in pick(each.__dict__, names)]
     if top_of(str(kind.__module__)) in _CLOSED and kind.__name__ not in _SCOPES:
         return []
-    held = list(dict_of(value).values())
-    for each in kind.__mro__[:-1]:
-        held += pick(each.__dict__, names)
-        if "__slots__" in each.__dict__:
-            slots = list(each.__dict__.items())
-            held += (get_own(value, name) for name, slot in slots if type(slot) is MemberDescriptorType)
-    return held
+    of_classes = (held for each in kind.__mro__[:-1] for held in pick(each.__dict__, names))
+    return [*dict_of(value).values(), *of_classes, *dict_of_slots(value).values()]
+
+
+def dict_of_slots(value: object) -> "dict[str, Any]":
+    """Return what an instance keeps in slots, by their names."""
+    spaces = [each.__dict__ for each in type(value).__mro__ if "__slots__" in each.__dict__]
+    slots = [name for space in spaces for name, each in list(space.items()) if type(each) is MemberDescriptorType]
+    return {name: get_own(value, name) for name in slots}
 
 
 def pick(known: "Mapping[str, Any]", names: "Collection[str]") -> "list[Any]":

@@ -3,10 +3,9 @@
 A reader is named "module:what": it is the function `read_what` of a module in `readers`. That of a frame takes
 the look and the traceback entry; that of an attribute the look, the error and the value.
 
-`was_opening` tells whether urllib3 or http.client was still opening the connection when an error was raised, by their
-functions. The name of an error proves nothing: urllib3 calls a response that was lost behind a proxy a `ProxyError`,
-because a closed connection no longer knows that it was open. Only the function that raised the error can prove that
-nothing was sent: it must be one that opens the connection. urllib3 opens it before it sends the first byte.
+`was_opening` asks the functions that raised an error, not its name: urllib3 calls a response that was lost behind a
+proxy a `ProxyError`, because a closed connection no longer knows that it was open. Only a function that opens the
+connection proves that nothing was sent: urllib3 opens it before it sends the first byte of a request.
 """
 
 from functools import cache

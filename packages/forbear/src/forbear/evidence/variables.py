@@ -13,8 +13,18 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from forbear.core.chain import arguments_of, attributes_of
 from forbear.core.report import SENT_BY_US
 from forbear.evidence.look import NO_CALLERS, Look, client_of, space_of
-from forbear.evidence.objects import IS_FUNCTION, LEAVES, PARTS, codes_within, list_held, list_near, names_of, pick
-from forbear.evidence.sent import Sent, get_own, package, request_of, top_of
+from forbear.evidence.objects import (
+    IS_FUNCTION,
+    LEAVES,
+    PARTS,
+    codes_within,
+    dict_of_slots,
+    list_held,
+    list_near,
+    names_of,
+    pick,
+)
+from forbear.evidence.sent import Sent, dict_of, get_own, package, request_of, top_of
 from forbear.evidence.table import CLIENTS, FRAMES, HELD, reader
 from forbear.http.request import READS
 
@@ -138,13 +148,13 @@ def read_variables(look: Look) -> None:
     found: dict[int, tuple[object, set[int]]] = {}
     for frame, kind in frames:
         if kind & _VARIABLES:
-            space, values = space_of(frame), list(islice(look.open(frame).values(), _MOST_VARIABLES))
-            if not frame.f_code.co_flags & IS_FUNCTION:
-                values = pick(space, frame.f_code.co_names)
-            if stored := _stored.get(id(frame.f_code)):
-                near = list_near([*values, *pick(space, frame.f_code.co_names)], frame.f_code.co_names, 1)
-                kept = [get_own(each, name) for each in near if _nature_of(each) >= _OBJECT for name in stored]
-                _find_responses(found, [*pick(space, stored), *kept])
+            code, values = frame.f_code, list(islice(look.open(frame).values(), _MOST_VARIABLES))
+            if stored := _stored.get(id(code)):
+                named = pick(space_of(frame), code.co_names)
+                values = values if code.co_flags & IS_FUNCTION else named
+                near = list_near([*values, *named], code.co_names, 1)
+                spaces = [dict_of(each) or dict_of_slots(each) for each in near if _nature_of(each) >= _OBJECT]
+                _find_responses(found, [held for space in (space_of(frame), *spaces) for held in pick(space, stored)])
             _find_responses(found, values)
     for response, holders in found.values():
         _read(look, response, holders, is_variable=True)
@@ -216,13 +226,10 @@ def _nature_of(value: object) -> int:
     elif kind in PARTS:
         found = _CONTAINER
     else:
-        found = _OBJECT if kind not in _PASSIVE and tops.isdisjoint(CLIENTS) else 0
+        is_open = tops.isdisjoint(CLIENTS) and kind not in LEAVES and kind not in (FunctionType, ModuleType)
+        found = _OBJECT if is_open else 0
     _natures[kind] = found
     return found
-
-
-_PASSIVE = LEAVES | {FunctionType, ModuleType}
-"""The kinds that hold nothing that an attempt has put there."""
 
 
 def _read(look: Look, response: object, holders: "set[int]", *, is_variable: bool) -> None:

@@ -87,7 +87,8 @@ class Arguments:
         values = self._values
         function = self._function_itself
         stored = set[str]() if function is None else names_of(function.__code__, "STORE_ATTR", "STORE_SUBSCR")
-        known = " ".join(_plain_text(each) for each in _deep(values, stored))
+        texts = (each if type(each) is str else lasting_text(each) or "" for each in _deep(values, stored))
+        known = " ".join(texts)
         return any(each not in known for each in drawn)
 
     def find_objects(self, error: BaseException) -> "set[int]":
@@ -132,10 +133,6 @@ def _deep(values: "Iterable[Any]", stored: "set[str]") -> "Iterator[Any]":
         yield from kept
 
 
-def _plain_text(value: object) -> str:
-    return value if type(value) is str else lasting_text(value) or ""
-
-
 def _list_fixed(function: "Any", cells: "dict[str, Any]") -> "list[Any]":
     """Return the values of the cells that nobody stores to while the function runs.
 
@@ -168,7 +165,9 @@ def _find_before(error: BaseException) -> "Collection[int]":
     steps = list(get_instructions(code))
     heads: list[int] = []
     for place, head in enumerate(steps):
-        if head.opname in ("FOR_ITER", "GET_ANEXT") and head.offset < trace.tb_lasti < _find_end(head, steps):
+        jumps = (step.offset for step in steps if step.argval == head.offset and "JUMP" in step.opname)
+        end = head.argval if head.opname == "FOR_ITER" else max(jumps, default=0) if head.opname == "GET_ANEXT" else 0
+        if head.offset < trace.tb_lasti < end:
             names = next((set_here for step in steps[place + 1 :] if (set_here := _names_set(step))), ())
             if any(type(known.get(name)).__module__ == "forbear.run.iterate" for name in names):
                 heads.append(head.offset)
@@ -177,13 +176,6 @@ def _find_before(error: BaseException) -> "Collection[int]":
     later = {name for step in steps if step.offset > heads[-1] for name in _names_set(step)}
     later.update(*(names_of(each, "STORE_DEREF", "STORE_GLOBAL") for each in codes_within(code)))
     return {id(value) for name, value in known.items() if name not in later}
-
-
-def _find_end(head: "Instruction", steps: "list[Instruction]") -> int:
-    """Return the offset of the end of a loop: its head says it, or the last jump back to an asynchronous one."""
-    if head.opname == "FOR_ITER":
-        return int(head.argval)
-    return max((step.offset for step in steps if step.argval == head.offset and "JUMP" in step.opname), default=0)
 
 
 def _names_set(step: "Instruction") -> "tuple[str, ...]":
