@@ -237,7 +237,7 @@ async def _fail(client: httpx.AsyncClient, url: str) -> None:
 
 @pytest.mark.parametrize("before", [False, True])
 def test_an_async_block(before: bool) -> None:
-    """What a variable has held since before an asynchronous loop is none of its writes."""
+    """A response that a variable has held since before an asynchronous loop is none of its writes."""
 
     async def work(url: str) -> None:
         async with httpx.AsyncClient(verify=False) as client:
@@ -308,7 +308,7 @@ class Telling(SimpleNamespace):
 
 
 def test_nothing_is_asked_for_its_helpers() -> None:
-    """What a function names is looked up without running code of the user."""
+    """Helpers are looked up without running code of the user."""
     Telling.asked.clear()
     holder = Telling(held=Telling())
 

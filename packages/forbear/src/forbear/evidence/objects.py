@@ -44,7 +44,7 @@ PARTS: "dict[type, Callable[[Any], Iterable[Any]]]" = {
     partial: lambda call: (call.func, *call.args, *call.keywords.values()),
     ContextVar: lambda variable: (variable.get(None),),
 }
-"""How to get what lies in containers, and in Python's own objects that hold something else."""
+"""The functions that return what lies in containers, and in Python's own objects that hold something else."""
 
 
 def reach(roots: "Iterable[Any]", names: "Collection[str]") -> "Iterator[Any]":

@@ -138,7 +138,7 @@ _WRAPPERS: "dict[type, str]" = {
     FunctionType: "__wrapped__", MethodType: "__func__", classmethod: "__func__", staticmethod: "__func__",
     property: "fget", cached_property: "func", partial: "func",
 }  # fmt: skip
-"""Where Python's own wrappers have the function; reading it runs no code of the user."""
+"""The attribute in which Python's own wrappers have the function; reading it runs no code of the user."""
 
 
 def read_variables(look: Look) -> None:

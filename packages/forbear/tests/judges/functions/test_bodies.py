@@ -258,7 +258,7 @@ def _send_rows(url: str, opened: Any) -> None:
 
 
 class Job:
-    """What has its file from its class."""
+    """A job that has its file from its class."""
 
     file: Any
 
