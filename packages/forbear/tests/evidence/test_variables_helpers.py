@@ -201,6 +201,69 @@ def test_a_context_variable() -> None:
     assert methods(by_context) == ["POST", "POST"]
 
 
+def keep_errors(url: str) -> None:
+    """Catch the error of a request, keep it, and fail later."""
+    errors = []
+    try:
+        create(url).raise_for_status()
+    except requests.RequestException as error:
+        errors.append(error)
+    raise KeyError(len(errors))
+
+
+def gather_errors(url: str) -> None:
+    """Have the error of a request as a result."""
+
+    async def main() -> None:
+        async with httpx.AsyncClient(verify=False) as client:
+            results = await asyncio.gather(client.post(url), return_exceptions=True)
+        raise KeyError(len(results))
+
+    asyncio.run(main())
+
+
+def wait_for_errors(url: str) -> None:
+    """Have the error of a request in a task that failed."""
+
+    async def main() -> None:
+        async with httpx.AsyncClient(verify=False) as client:
+            done, _ = await asyncio.wait([asyncio.create_task(client.post(url))])
+            failed = [task for task in done if task.exception()]
+            raise KeyError(len(failed))
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("work", [keep_errors, gather_errors, wait_for_errors])
+def test_a_failure_that_was_caught_and_kept(work: Callable[[str], None]) -> None:
+    """An error that a variable holds shows what was sent, as the one does that arrives."""
+    assert methods(work, LOST) == ["POST"]
+
+
+def test_a_failure_that_does_no_harm() -> None:
+    """An error that proves that nothing was executed may be kept, and so may one of before the run."""
+    assert methods(keep_errors, reply(404)) == ["POST"] * 3
+    with Wire() as nobody:
+        pass
+
+    def ask(url: str, error: object = None) -> None:
+        text = str(error or before)
+        requests.get(url, headers={"X-Text": text[:1]}, timeout=5)
+        keep_errors(nobody.url)
+
+    before: Any = None
+    assert methods(ask) == ["GET"] * 3
+    try:
+        keep_errors(nobody.url)
+        create(nobody.url)
+    except KeyError as error:
+        before = error
+        assert methods(ask) == ["GET"] * 3
+    with Wire(LOST) as wire, pytest.raises(requests.ConnectionError) as caught:
+        create(wire.url)
+    assert methods(partial(ask, error=caught.value)) == ["GET"] * 3
+
+
 BODY = """
 class Deal:
     for attempt in policy:

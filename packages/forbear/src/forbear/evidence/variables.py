@@ -11,7 +11,7 @@ from itertools import islice
 from types import CodeType, FunctionType, MethodType, ModuleType
 
 from forbear.core.chain import arguments_of, attributes_of
-from forbear.core.report import SENT_BY_US
+from forbear.core.report import SENT_BY_US, report_on
 from forbear.evidence.look import NO_CALLERS, Look, client_of, space_of
 from forbear.evidence.objects import (
     IS_FUNCTION,
@@ -30,7 +30,7 @@ from forbear.http.request import READS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FrameType
     from typing import Any
 
@@ -141,8 +141,11 @@ _WRAPPERS: "dict[type, str]" = {
 """The attribute in which Python's own wrappers have the function; reading it runs no code of the user."""
 
 
-def read_variables(look: Look) -> None:
-    """Read the responses among the variables of functions; if there are none, method and URL."""
+def read_variables(look: Look, read_error: "Callable[[Any], None]", known: "set[int]") -> None:
+    """Read the responses and errors among the variables of functions; if there are none, method and URL.
+
+    `read_error` reads an error that was caught, and `known` has the ids of those that count anyway.
+    """
     look.current = None
     frames = list(look.frames.items())[-_MOST_FRAMES:]
     found: dict[int, tuple[object, set[int]]] = {}
@@ -156,8 +159,11 @@ def read_variables(look: Look) -> None:
                 spaces = [dict_of(each) or dict_of_slots(each) for each in near if _nature_of(each) >= _OBJECT]
                 _find_responses(found, [held for space in (space_of(frame), *spaces) for held in pick(space, stored)])
             _find_responses(found, values)
-    for response, holders in found.values():
-        _read(look, response, holders, is_variable=True)
+    for value, holders in found.values():
+        if _nature_of(value) != _ERROR:
+            _read(look, value, holders, is_variable=True)
+        elif id(value) not in known and report_on(value) is None:
+            _read(look, value, holders, is_variable=True, read_error=read_error)
     if any(each.client == "http.client" and each.subject and each.method in READS for each in look.sent.values()):
         reader("urllib:before")(look, [frame for frame, _ in frames])
     for frame, kind in () if look.sent else reversed(frames):
@@ -193,7 +199,7 @@ def _find_responses(found: "dict[int, tuple[object, set[int]]]", values: "list[o
             nature = _natures.get(kind)
             if nature is None:
                 nature = _nature_of(each)
-            if nature == _RESPONSE:
+            if nature == _RESPONSE or (nature == _ERROR and level < _LEVELS):
                 found.setdefault(id(each), (each, set()))[1].add(id(each if holder is None else holder))
             elif nature == _CONTAINER:
                 waiting += [(item, holder, level_here) for item in islice(PARTS[kind](each), left)]
@@ -204,7 +210,7 @@ def _find_responses(found: "dict[int, tuple[object, set[int]]]", values: "list[o
 
 
 _LEVELS = 2
-_CONTAINER, _RESPONSE, _OBJECT, _CLASS = 1, 2, 3, 4
+_CONTAINER, _RESPONSE, _ERROR, _OBJECT, _CLASS = 1, 2, 3, 4, 5
 _natures: "dict[type, int]" = {}
 
 
@@ -216,11 +222,13 @@ def _nature_of(value: object) -> int:
     if len(_natures) >= _MOST_CODES:
         _natures.clear()
     if kind.__module__ == "_asyncio":
-        PARTS[kind] = lambda future: (future._result,)
+        PARTS[kind] = lambda future: (future._result, future._exception)
     tops = {top_of(str(each.__module__)) for each in kind.__mro__[:-1]}
     is_response = any(base.__name__.endswith("Response") for base in kind.__mro__)
     if type in kind.__mro__:
         found = _CLASS
+    elif BaseException in kind.__mro__:
+        found = _ERROR
     elif is_response:
         found = _RESPONSE
     elif kind in PARTS:
@@ -232,21 +240,29 @@ def _nature_of(value: object) -> int:
     return found
 
 
-def _read(look: Look, response: object, holders: "set[int]", *, is_variable: bool) -> None:
-    """Read a response; what knows no method is none to a request, or of a kind that nobody knows."""
-    found = HELD.get(package(response))
-    if found is None or _is_ours(response):
+def _read(
+    look: Look, value: "Any", holders: "set[int]", *, is_variable: bool, read_error: "Callable[..., None] | None" = None
+) -> None:
+    """Read a response or an error; what knows no method is none to a request, or of a kind that nobody knows.
+
+    Of an error that was caught only requests over HTTP count: what else it says depends on the error that was raised.
+    """
+    found = HELD.get(package(value))
+    if read_error is None and (found is None or _is_ours(value)):
         return
     before = set(look.sent)
     try:
-        reader(found)(look, BaseException(), response)
+        if read_error is not None:
+            read_error(value)
+        elif found is not None:
+            reader(found)(look, BaseException(), value)
     except Exception as broken:
-        look.add(id(response), Sent(package(response), "", "", unread=f"{type(broken).__name__} in its reader"))
+        look.add(id(value), Sent(package(value), "", "", unread=f"{type(broken).__name__} in its reader"))
         return
     for key in look.sent.keys() - before:
         sent = look.sent[key]
         sent.holders, sent.is_variable = holders, is_variable
-        if not (sent.method or sent.hop):
+        if not (sent.method or sent.hop) or (read_error is not None and sent.protocol != "http"):
             del look.sent[key]
 
 

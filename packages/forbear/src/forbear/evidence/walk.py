@@ -126,6 +126,21 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
     if len(errors) > MOST_ERRORS:
         errors = errors[:MOST_ERRORS]
         look.add(0, Sent("", "", "", unread=f"the error holds more than {MOST_ERRORS} others"))
+    _read_errors(look, errors)
+    if len(errors) > 1:
+        for each in errors[1:]:
+            if type(each).__name__ in _REMOTE:
+                _read_remote(each, look)
+    if look.frames:
+        around = () if handled is None else list_errors(handled, None, MOST_ERRORS)
+        known = {id(each) for each in (*errors, *around)}
+        read_variables(look, lambda held: _read_errors(look, list_errors(held, handled, MOST_ERRORS)), known)
+    look.close()
+    return Evidence(tuple(look.sent.values()), errors) if look.sent else None
+
+
+def _read_errors(look: Look, errors: "tuple[BaseException, ...]") -> None:
+    """Read what errors keep, and the frames of their tracebacks."""
     for each in errors:
         kept = attributes_of(each)
         args = arguments_of(each)
@@ -137,14 +152,6 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
         if trace not in look.entries:
             look.error = each
             _read_frames(trace, look)
-    if len(errors) > 1:
-        for each in errors[1:]:
-            if type(each).__name__ in _REMOTE:
-                _read_remote(each, look)
-    if look.frames:
-        read_variables(look)
-    look.close()
-    return Evidence(tuple(look.sent.values()), errors) if look.sent else None
 
 
 def _read_frames(entry: "TracebackType | None", look: Look) -> None:
