@@ -181,7 +181,8 @@ class Look:
                         sent.operation = name, parameters
                     else:
                         sent.service = "llm"
-        writes = [each for each in self.sent.values() if each.protocol in _WITH_BODIES and _may_have_body(each)]
+        with_bodies = [each for each in self.sent.values() if each.protocol in _WITH_BODIES]
+        writes = [each for each in with_bodies if each.method not in READS and each.method != "DELETE"]
         if writes:
             files, seeks = self._list_files()
             for sent in writes:
@@ -218,10 +219,6 @@ def list_files(names: "dict[str, Any]", code: "CodeType") -> "list[object]":
 def _is_written(thing: "Any") -> bool:
     """Return whether a file of text is open for writing, such as a log."""
     return type(thing) is TextIOWrapper and type(thing.buffer) is BufferedWriter
-
-
-def _may_have_body(sent: Sent) -> bool:
-    return sent.method not in READS and sent.method != "DELETE"
 
 
 def _reads(code: "CodeType") -> bool:

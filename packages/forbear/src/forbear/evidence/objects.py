@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from contextvars import ContextVar, copy_context
 from functools import partial
+from gc import get_referents
 from itertools import islice
 from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 
@@ -145,15 +146,7 @@ def _list_named(value: "Any", names: "Collection[str]") -> "list[Any]":
 def list_cells(function: "Any") -> "dict[str, Any]":
     """Return the values of the cells that are filled, by their names."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    return {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
-
-
-def _is_filled(cell: "Any") -> bool:
-    try:
-        cell.cell_contents  # noqa: B018 - an empty cell raises
-    except ValueError:
-        return False
-    return True
+    return {name: held[0] for name, cell in cells if (held := get_referents(cell))}  # an empty cell holds nothing
 
 
 def codes_within(code: "CodeType", sharing: str = "") -> "Iterator[CodeType]":

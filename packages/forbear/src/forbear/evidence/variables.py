@@ -217,25 +217,25 @@ _natures: "dict[type, int]" = {}
 def _nature_of(value: object) -> int:
     """Find out whether a value is a response, or may hold one, and remember that of its class."""
     kind: type[Any] = type(value)
-    if kind in _natures:
-        return _natures[kind]
+    known = _natures.get(kind)  # one look: another thread may clear them
+    if known is not None:
+        return known
     if len(_natures) >= _MOST_CODES:
         _natures.clear()
     if kind.__module__ == "_asyncio":
         PARTS[kind] = lambda future: (future._result, future._exception)
-    tops = {top_of(str(each.__module__)) for each in kind.__mro__[:-1]}
-    is_response = any(base.__name__.endswith("Response") for base in kind.__mro__)
     if type in kind.__mro__:
         found = _CLASS
     elif BaseException in kind.__mro__:
         found = _ERROR
-    elif is_response:
+    elif any(base.__name__.endswith("Response") for base in kind.__mro__):
         found = _RESPONSE
     elif kind in PARTS:
         found = _CONTAINER
     else:
-        is_open = tops.isdisjoint(CLIENTS) and kind not in LEAVES and kind not in (FunctionType, ModuleType)
-        found = _OBJECT if is_open else 0
+        is_closed = kind in LEAVES or kind in (FunctionType, ModuleType)
+        is_of_client = any(top_of(str(each.__module__)) in CLIENTS for each in kind.__mro__)
+        found = 0 if is_closed or is_of_client else _OBJECT
     _natures[kind] = found
     return found
 

@@ -55,8 +55,7 @@ def read_stream(look: Look, trace: "TracebackType") -> None:
     stream = look.names(trace)["self"]
     response = look.find_above(trace, lambda each: package(each) == "aiohttp" and get_own(each, "content") is stream)
     if response is None:
-        unread = "the stream of a response shows no request"
-        look.add(id(stream), Sent("aiohttp", "http", "", unread=unread))
+        look.add(id(stream), Sent("aiohttp", "http", ""))
     else:
         read_response(look, BaseException(), response)
 

@@ -95,8 +95,7 @@ def read_exchange(look: Look, trace: "TracebackType") -> None:
 def read_bulk(look: Look, trace: "TracebackType") -> None:
     """Read a bulk request that a helper of Elasticsearch or OpenSearch has sent, of which some items failed."""
     if type(look.error).__name__ == "BulkIndexError":
-        unread = "the helper does not keep which items were stored"
-        look.add(id(trace.tb_frame), Sent(client_of(trace.tb_frame), "http", "POST", unread=unread, unsent=False))
+        look.add(id(trace.tb_frame), Sent(client_of(trace.tb_frame), "http", "POST", unsent=False))
 
 
 def read_response(look: Look, error: BaseException, response: object) -> None:

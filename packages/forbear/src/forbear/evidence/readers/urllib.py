@@ -100,8 +100,7 @@ def read_before(look: Look, frames: "list[FrameType]") -> None:
             _add(look, request, None, hop=True)
     codes = [frame.f_code for frame in frames if "urlopen" in frame.f_code.co_names]
     if not requests and any(type(each) is tuple and "data" in each for code in codes for each in code.co_consts):
-        unread = "urllib does not keep the request before a redirect"
-        look.add(id(frames[0]), Sent("urllib", "http", "", unread=unread, unsent=False), enter=False)
+        look.add(id(frames[0]), Sent("urllib", "http", "", unsent=False), enter=False)
 
 
 def read_retrieved(look: Look, trace: "TracebackType") -> None:
