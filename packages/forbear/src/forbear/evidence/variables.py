@@ -141,11 +141,8 @@ _WRAPPERS: "dict[type, str]" = {
 """The attribute in which Python's own wrappers have the function; reading it runs no code of the user."""
 
 
-def read_variables(look: Look, read_error: "Callable[[Any], None]", known: "set[int]") -> None:
-    """Read the responses and errors among the variables of functions; if there are none, method and URL.
-
-    `read_error` reads an error that was caught, and `known` has the ids of those that count anyway.
-    """
+def read_variables(look: Look, read_error: "Callable[[Any], None]") -> None:
+    """Read the responses and errors among the variables of functions; if there are none, method and URL."""
     look.current = None
     frames = list(look.frames.items())[-_MOST_FRAMES:]
     found: dict[int, tuple[object, set[int]]] = {}
@@ -162,7 +159,7 @@ def read_variables(look: Look, read_error: "Callable[[Any], None]", known: "set[
     for value, holders in found.values():
         if _nature_of(value) != _ERROR:
             _read(look, value, holders, is_variable=True)
-        elif id(value) not in known and report_on(value) is None:
+        elif report_on(value) is None:
             _read(look, value, holders, is_variable=True, read_error=read_error)
     if any(each.client == "http.client" and each.subject and each.method in READS for each in look.sent.values()):
         reader("urllib:before")(look, [frame for frame, _ in frames])
@@ -190,6 +187,8 @@ def _find_responses(found: "dict[int, tuple[object, set[int]]]", values: "list[o
     `level` is that of the values, of the levels of objects.
     """
     for value in values:
+        if _natures.get(type(value)) == 0:
+            continue  # most hold nothing
         waiting: list[tuple[object, object, int]] = [(value, None, level)]
         left = _MOST_VARIABLES
         while waiting and left:

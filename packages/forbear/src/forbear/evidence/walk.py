@@ -132,9 +132,7 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
             if type(each).__name__ in _REMOTE:
                 _read_remote(each, look)
     if look.frames:
-        around = () if handled is None else list_errors(handled, None, MOST_ERRORS)
-        known = {id(each) for each in (*errors, *around)}
-        read_variables(look, lambda held: _read_errors(look, list_errors(held, handled, MOST_ERRORS)), known)
+        read_variables(look, lambda held: _read_held(look, held, errors, handled))
     look.close()
     return Evidence(tuple(look.sent.values()), errors) if look.sent else None
 
@@ -152,6 +150,15 @@ def _read_errors(look: Look, errors: "tuple[BaseException, ...]") -> None:
         if trace not in look.entries:
             look.error = each
             _read_frames(trace, look)
+
+
+def _read_held(
+    look: Look, held: BaseException, errors: "tuple[BaseException, ...]", handled: BaseException | None
+) -> None:
+    """Read an error that was caught, and that a variable holds, unless it counts anyway or is of before."""
+    around = () if handled is None else list_errors(handled, None, MOST_ERRORS)
+    if all(held is not each for each in (*errors, *around)):
+        _read_errors(look, list_errors(held, handled, MOST_ERRORS))
 
 
 def _read_frames(entry: "TracebackType | None", look: Look) -> None:
