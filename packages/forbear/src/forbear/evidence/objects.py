@@ -119,7 +119,9 @@ def dict_of_slots(value: object) -> "dict[str, Any]":
 
 
 def pick(known: "Mapping[str, Any]", names: "Collection[str]") -> "list[Any]":
-    """Return the values of those names that are known."""
+    """Return the values of those names that are known; many names should be a set."""
+    if len(known) < len(names):
+        return [value for name, value in list(known.items()) if name in names]
     return [known[name] for name in names if name in known]
 
 
@@ -128,7 +130,7 @@ def list_near(values: "list[Any]", names: "Collection[str]", steps: int) -> "lis
 
     All that something with a method `read` holds counts, too.
     """
-    found = values
+    found, names = values, frozenset(names)
     for _ in range(steps):
         values = [held for each in values if type(each) not in WHOLE for held in _list_named(each, names)][:_MOST_ITEMS]
         found = [*found, *values]

@@ -64,7 +64,7 @@ OF_CLIENT, _VARIABLES, _WORDS = 1, 2, 4
 
 codes: "dict[int, int]" = {}
 """The bits for the frames of a function, by the id of its code: 0 for nothing, as of most."""
-_stored: "dict[int, list[str]]" = {}
+_stored: "dict[int, set[str]]" = {}
 """The names of the attributes and globals to which a function or its helpers store, by the id of its code."""
 _kept: "list[CodeType]" = []  # so that no other code gets the id of one
 
@@ -95,7 +95,7 @@ def learn(frame: "FrameType") -> int:
         codes.clear()
         _stored.clear()
         del _kept[:count]
-    _stored[id(code)] = list(stored)
+    _stored[id(code)] = stored
     codes[id(code)] = found  # before the next line: another thread may clear both in between
     _kept.append(code)
     return found
