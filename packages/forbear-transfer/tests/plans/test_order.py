@@ -1,6 +1,7 @@
 """Items whose targets are sources of others: they wait. Any such command is in test_order_random.py."""
 
 from collections.abc import AsyncGenerator, Mapping
+from itertools import pairwise
 
 import pytest
 
@@ -51,6 +52,18 @@ def test_chains_have_as_many_rounds_as_links(cloud: Cloud) -> None:
     put(cloud, tuple(f"{'a/' * depth}f" for depth in range(2, 6)))
     assert run(cloud, "a/*", target="", moves=True).done == 4
     assert contents(cloud) == {f"{'a/' * (depth - 1)}f": f"{'a/' * depth}f".encode() for depth in range(2, 6)}
+
+
+def test_a_copied_chain_of_any_length(cloud: Cloud) -> None:
+    """Each copy replaces what the one before it has copied; the same command again replaces nothing."""
+    names = ("x/y/z/w/v/1", "y/z/w/v/1", "z/w/v/1", "w/v/1")
+    sources = ("x/y", "y/z", "z/w", "w/v")
+    put(cloud, names)
+    assert run(cloud, *sources, target="", moves=False).done == 4
+    after = {target: source.encode() for source, target in pairwise((names[0], *names, "v/1"))}
+    assert contents(cloud) == after
+    assert run(cloud, *sources, target="", moves=False).failed == 4
+    assert contents(cloud) == after
 
 
 async def test_circles_are_refused() -> None:

@@ -231,6 +231,8 @@ def test_any_command_is_as_one_step_at_a_time(cloud: Cloud, tmp_path: Path, case
     if summary.ok:
         assert step is not None
         assert contents(cloud) == step.after
+    if refused:
+        return  # the folder that could not be listed hid a clash: what has been moved, a second move may replace
     cloud.clear_faults()
     with suppress(ValueError, TransferError):
         run()

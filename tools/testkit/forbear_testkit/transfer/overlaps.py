@@ -53,7 +53,7 @@ def take_steps(before: Contents, pairs: Pairs, *, moves: bool, skips: bool = Fal
     With `skips`, what would replace an object is skipped.
     """
     after, left, clean = dict(before), list(pairs), True
-    awaited = {target for _, target in pairs} & {source for source, _ in pairs}
+    sources, targets = {source for source, _ in pairs}, {target for _, target in pairs}
     while left:
         step = next((one for one in left if not any(other != one and other[0] == one[1] for other in left)), None)
         if step is None:
@@ -62,7 +62,8 @@ def take_steps(before: Contents, pairs: Pairs, *, moves: bool, skips: bool = Fal
         source, target = step
         if source == target or (skips and target in after):
             continue
-        clean = clean and source in after and not (target in after and (moves or source in awaited))
+        may_replace = not moves and (source not in targets or target in sources)
+        clean = clean and source in after and (target not in after or may_replace)
         after[target] = after.get(source, b"")
         if moves:
             after.pop(source, None)

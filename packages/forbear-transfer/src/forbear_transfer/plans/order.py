@@ -81,13 +81,14 @@ class OrderedItems:
         """Yield the items of a round, counted from 0.
 
         They are refused if the round is not `allowed`, and if the plan refuses a source that exists. A move replaces
-        nothing, and neither does a copy for which others wait: it may be the only copy of what an earlier run replaced.
+        nothing. Neither does a copy for which others wait, if it waits for none: there may be the only copy of what an
+        earlier run replaced. What another replaces has been copied in the rounds before.
         """
         allowed = allowed and self._is_whole
         for index in self._rounds if number else range(len(self._starts)):
             if self._rounds.get(index, 0) == number:
                 item = self._load(index)
-                if item.action is Action.MOVE or index in self._awaited:
+                if item.action is Action.MOVE or (index in self._awaited and not number):
                     item = replace(item, generation=0)
                 waits = not allowed and item.action in (Action.COPY, Action.MOVE)
                 yield item.refuse(TransferError(_WAITS, "cure these first, then run it again")) if waits else item
