@@ -8,7 +8,7 @@ from dataclasses import replace
 from forbear_audit.loops.generators import find_generator, list_yielded
 from forbear_audit.loops.loop_exits import failures
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import CAPS, HEADER, RANDOM, STOPS, TELLS, WAITS
+from forbear_audit.reading.patterns import CAPS, FILE_METHODS, HEADER, RANDOM, RENAMES, STOPS, TELLS, WAITS
 from forbear_audit.reading.retry_use import RetryUse, Wait, Waits, grows_to
 from forbear_audit.reading.scopes import Loop, walk_inside
 from forbear_audit.reading.syntax import calls_in, find_all, functions_in, names_in, walk_assigned
@@ -62,6 +62,14 @@ def is_momentary(module: Module, use: RetryUse) -> bool:
     return isinstance(value, (int, float)) and (
         value < _MOMENT or (value == _MOMENT and use.policy.limits.deadline is True)
     )
+
+
+def moves_only_files(use: RetryUse) -> bool:
+    """Return whether an attempt of a loop only moves or removes files of this machine."""
+    names = functions_in(use.code.tried)
+    if use.policy.errors.names == ("PermissionError",):
+        return all(map(RENAMES.search, names))
+    return bool(names) and all(map(FILE_METHODS.search, names))
 
 
 def _classify(

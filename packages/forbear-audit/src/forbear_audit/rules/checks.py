@@ -4,15 +4,14 @@ import ast
 import math
 from collections.abc import Iterator
 
-from forbear_audit.libraries.errors import INTERRUPTS, error_names, is_answer, is_conflict, is_hopeless, is_status_error
-from forbear_audit.loops.waits import is_momentary
+from forbear_audit.libraries.errors import INTERRUPTS, is_answer, is_conflict, is_hopeless, is_status_error
+from forbear_audit.loops.waits import is_momentary, moves_only_files
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import CONFLICT_MESSAGES, FILE_METHODS, RENAMES, STATUS_READS
+from forbear_audit.reading.patterns import CONFLICT_MESSAGES, RENAMES, STATUS_READS
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
-from forbear_audit.reading.scopes import call_like, keyword, walk_inside
 from forbear_audit.reading.syntax import calls_method, find_all, functions_in, join_bodies, texts_in
 from forbear_audit.rules.find import find_retries
-from forbear_audit.rules.last_attempt import last_attempt
+from forbear_audit.rules.last_attempt import find_hidden_ends, last_attempt
 from forbear_audit.rules.leftover_state import leaves_behind
 from forbear_audit.rules.nesting import find_nested
 from forbear_audit.rules.unsafe_repeats import (
@@ -40,7 +39,7 @@ def check(module: Module) -> Iterator[Hit]:
             yield rule, node, message, use.policy.library
     yield from find_unsafe_uses(module, uses)
     yield from find_blocking_waits(module, uses)
-    yield from _find_hidden_ends(module)
+    yield from find_hidden_ends(module)
 
 
 def _check_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str]]:
@@ -70,7 +69,7 @@ def _limits(use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, s
     limits = use.policy.limits
     if limits.unbounded:
         yield "UNBOUNDED", use.node, "no limit of attempts and no deadline: it may never end"
-    elif limits.deadline is False and not (momentary or limits.at_most_two_attempts or _moves_only_files(use)):
+    elif limits.deadline is False and not (momentary or limits.at_most_two_attempts or moves_only_files(use)):
         if limits.attempts == 2 and use.policy.waits.kind == "none":
             return
         yield "NO-DEADLINE", use.node, "no limit of time: slow attempts and long waits add up"
@@ -90,19 +89,11 @@ def _waits(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple[
         yield "FIXED", place, "it does not wait between attempts"
     elif waits.kind == "fixed":
         yield "FIXED", place, "every wait has the same length"
-    elif waits.kind == "growing" and waits.jitter is False and not _moves_only_files(use):
+    elif waits.kind == "growing" and waits.jitter is False and not moves_only_files(use):
         yield "NO-JITTER", place, "the waits have no jitter: clients that fail together retry together"
     longest = waits.longest if waits.kind == "growing" and limits.deadline is not True else None
     if longest is not None and longest > _LONGEST:
         yield "NO-CAP", place, f"the waits grow {'without a limit' if longest == math.inf else f'to {longest:.0f} s'}"
-
-
-def _moves_only_files(use: RetryUse) -> bool:
-    """Return whether an attempt of a loop only moves or removes files of this machine."""
-    names = functions_in(use.code.tried)
-    if use.policy.errors.names == ("PermissionError",):
-        return all(map(RENAMES.search, names))
-    return bool(names) and all(map(FILE_METHODS.search, names))
 
 
 def _is_conflict(module: Module, use: RetryUse) -> bool:
@@ -149,25 +140,3 @@ def _wrong_statuses(use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
 
 def _short(name: str) -> str:
     return name.rpartition(".")[2]
-
-
-def _find_hidden_ends(module: Module) -> Iterator[Hit]:
-    """Yield where tenacity's RetryError, which holds the last error, is replaced by another error.
-
-    That is `from None`, or in a function for the end of the attempts.
-    """
-    if "tenacity" not in module.packages:
-        return
-    for call in module.calls:
-        end = keyword(call, "retry_error_callback")
-        home, function = module.resolve_call(call_like(end, end)) if end is not None else (module, None)
-        for node in walk_inside(function.body) if function is not None and home is module else ():
-            made_anew = isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.cause is None
-            if made_anew and "outcome" not in ast.unparse(node):
-                yield "LOST-CAUSE", node, "the last error is not the cause of this one", "tenacity"
-    for handler in (node for node in module.parents if isinstance(node, ast.ExceptHandler)):
-        if "tenacity.RetryError" not in (error_names(module, handler.type) or ()):
-            continue
-        for node in walk_inside(handler.body):
-            if isinstance(node, ast.Raise) and isinstance(node.cause, ast.Constant):
-                yield "LOST-CAUSE", node, "`from None` hides the last error", "tenacity"

@@ -4,6 +4,7 @@ import ast
 import math
 from collections.abc import Iterator
 
+from forbear_audit.libraries.errors import error_names, is_conflict, is_doubtful, is_hopeless
 from forbear_audit.loops.limits import counters, is_limit
 from forbear_audit.loops.loop_exits import (
     continues,
@@ -13,17 +14,18 @@ from forbear_audit.loops.loop_exits import (
     statements_after,
     statements_below,
 )
-from forbear_audit.loops.paths import AGAIN, BREAK, ON, Walk, is_exit
+from forbear_audit.loops.paths import AGAIN, BREAK, ON, Walk, goes_on, is_exit
 from forbear_audit.loops.statuses import truth
-from forbear_audit.loops.waits import is_momentary, sleeps
+from forbear_audit.loops.waits import is_momentary, moves_only_files, sleeps
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.names import is_none
-from forbear_audit.reading.patterns import TIMED_OUT
+from forbear_audit.reading.patterns import LOGS, SHOWS_ERRORS, TIMED_OUT
 from forbear_audit.reading.retry_use import Flaw, RetryUse
-from forbear_audit.reading.scopes import Loop, walk_inside
+from forbear_audit.reading.scopes import Loop, call_like, keyword, walk_inside
 from forbear_audit.reading.syntax import (
     calls_in,
     find_all,
+    functions_in,
     has,
     join_bodies,
     names_in,
@@ -32,6 +34,7 @@ from forbear_audit.reading.syntax import (
 )
 
 _LOST = "the last error is not the cause of this one"
+_SILENT = "the last error is lost: nothing raises, returns or logs it"
 
 
 def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Flaw]:
@@ -62,11 +65,109 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Flaw]:
                 is_final = _is_new(node, shown) and _is_final(module, loop, node, counting)
                 if is_final and not _is_time_over(use, node):
                     yield "LOST-CAUSE", node, _LOST
+    silent = _find_silent_end(module, use, loop, paths, counting)
+    if silent is not None:
+        yield "LOST-CAUSE", silent, _SILENT
     raised = _find_final_raise(module, loop, names_stored(use.code.tried))
     if raised is None or not use.code.tries or _is_time_over(use, raised):
         return
     if _is_reached(module, loop, paths, counting) and _is_new(raised, shown):
         yield "LOST-CAUSE", raised, _LOST
+
+
+def _find_silent_end(
+    module: Module, use: RetryUse, loop: Loop, paths: list[list[ast.stmt]], counting: set[str]
+) -> ast.AST | None:
+    """Return where a loop gives up and tells nobody why: it returns nothing, False or a default, or just ends."""
+    function, limits = use.code.function, use.policy.limits
+    handlers = [handler for handler in use.code.handlers if continues(module, loop, handler)]
+    timed = limits.deadline and limits.attempts is None  # the time is over: that is the cause
+    if function is None or timed or limits.unbounded or not _may_differ(use.policy.errors.names):
+        return None
+    if is_momentary(module, use) or moves_only_files(use):
+        return None  # it is about something on this machine
+    code = [*join_bodies(handlers), *(s for attempt in use.code.tries for s in statements_after(module, loop, attempt))]
+    below = statements_below(module, loop)
+    if not handlers or _tells_why(handlers, [*code, *below]):
+        return None
+    for node in find_all(join_bodies(handlers), ast.Return):
+        if _says_nothing(node) and _is_final(module, loop, node, counting):
+            return node
+    if not _is_reached(module, loop, paths, counting):
+        return None
+    end = next((s for s in below if not isinstance(s, ast.Expr)), None)
+    end = _find_under_test(end, names_stored(use.code.tried)) if isinstance(end, ast.If) else end
+    if isinstance(end, ast.Return):
+        return end if _says_nothing(end) else None
+    around = next(node for node in module.ancestors(loop) if not isinstance(node, (ast.With, ast.AsyncWith)))
+    told = all(map(LOGS.search, functions_in(below))) or not goes_on(module, below, "any")  # no other way to do it
+    return handlers[0] if end is None and told and around is function else None
+
+
+def _may_differ(errors: tuple[str, ...] | None) -> bool:
+    """Return whether errors do not say what happened elsewhere: not all are conflicts, bugs, or about time."""
+    known = (e for e in errors or () if "." in e or is_doubtful(e, "network"))
+    return any(not (is_conflict(e) or is_hopeless(e) or TIMED_OUT.search(e.lower())) for e in known)
+
+
+def _tells_why(handlers: list[ast.ExceptHandler], code: list[ast.stmt]) -> bool:
+    """Return whether code reads the error that a handler caught, raises it again, or tells all about it."""
+    names = set[str]().union(*map(names_in, code))
+    again = any(node.exc is None for node in find_all(code, ast.Raise))
+    shown = any(SHOWS_ERRORS.search(ast.unparse(statement)) for statement in code)
+    return again or shown or bool(names & {handler.name for handler in handlers})
+
+
+def _says_nothing(node: ast.Return) -> bool:
+    """Return whether a `return` has no value, or one that stands in the code."""
+    match node.value:
+        case None | ast.Constant() | ast.UnaryOp(operand=ast.Constant()):
+            return True
+        case ast.Tuple(elts=values) | ast.List(elts=values):
+            return all(isinstance(value, ast.Constant) for value in values)
+        case ast.Dict(keys=keys):
+            return not keys
+        case _:
+            return False
+
+
+def find_hidden_ends(module: Module) -> Iterator[tuple[str, ast.AST, str, str]]:
+    """Yield where tenacity's RetryError, which holds the last error, is replaced by another error, or dropped.
+
+    That is `from None`, or in a function for the end of the attempts.
+    """
+    if "tenacity" not in module.packages:
+        return
+    for call in module.calls:
+        end = keyword(call, "retry_error_callback")
+        if end is not None:
+            yield from (("LOST-CAUSE", *found, "tenacity") for found in _read_callback(module, call, end))
+    for handler in (node for node in module.parents if isinstance(node, ast.ExceptHandler)):
+        if "tenacity.RetryError" not in (error_names(module, handler.type) or ()):
+            continue
+        for node in walk_inside(handler.body):
+            if isinstance(node, ast.Raise) and isinstance(node.cause, ast.Constant):
+                yield "LOST-CAUSE", node, "`from None` hides the last error", "tenacity"
+
+
+def _read_callback(module: Module, call: ast.Call, end: ast.expr) -> Iterator[tuple[ast.AST, str]]:
+    """Yield where a function for the end of the attempts raises an error without the last one, or tells nobody why."""
+    home, function = module.resolve_call(call_like(end, end))
+    function = value if isinstance(value := module.value(end), ast.Lambda) else function
+    if function is None or home is not module or "outcome" in ast.unparse(function):
+        return
+    body = [ast.Return(function.body)] if isinstance(function, ast.Lambda) else function.body
+    raises, returns = [*find_all(body, ast.Raise)], [*find_all(body, ast.Return)]
+    for node in raises:
+        if isinstance(node.exc, ast.Call) and node.cause is None:
+            yield node, _LOST
+    states = {one.arg for one in function.args.args}
+    given = (name for name in find_all(body, ast.Name) if name.id in states)
+    tells = any(not isinstance(module.parents[name], ast.Attribute) for name in given) or _tells_why([], body)
+    errors = ast.unparse(keyword(call, "retry") or call)
+    logs = {"after", "before_sleep"} & {option.arg for option in call.keywords} or "if_result" in errors
+    if not (raises or tells or logs) and all(map(_says_nothing, returns)):
+        yield end, _SILENT
 
 
 def _is_time_over(use: RetryUse, raised: ast.Raise) -> bool:
@@ -139,14 +240,19 @@ def _ends(body: list[ast.stmt]) -> bool:
 def _find_final_raise(module: Module, loop: Loop, results: set[str]) -> ast.Raise | None:
     """Return the `raise` that follows when the attempts are used up, also below a test that there is no result."""
     first = next((s for s in statements_below(module, loop) if not isinstance(s, ast.Expr)), None)
-    match first:
-        case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)), body=[*_, last]) if name in results:
-            first = last
-        case ast.If(test=ast.Compare(left=ast.Name(id=name), ops=[ast.Is()]), body=[*_, last]) if name in results:
-            first = last
-        case _:
-            pass
+    first = _find_under_test(first, results) if isinstance(first, ast.If) else first
     return first if isinstance(first, ast.Raise) else None
+
+
+def _find_under_test(test: ast.If, results: set[str]) -> ast.stmt | None:
+    """Return what ends the block that runs if there is no result, None for any other test."""
+    match test:
+        case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)), body=[*_, last]) if name in results:
+            return last
+        case ast.If(test=ast.Compare(left=ast.Name(id=name), ops=[ast.Is()]), body=[*_, last]) if name in results:
+            return last
+        case _:
+            return None
 
 
 def _is_reached(module: Module, loop: Loop, paths: list[list[ast.stmt]], counting: set[str]) -> bool:
