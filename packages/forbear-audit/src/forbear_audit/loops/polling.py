@@ -77,7 +77,8 @@ def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
     other = counted | {name for name in other | _names_carried_on(module, loop, attempt) if not _is_option(name)}
     for node in walk_inside(body):
         if isinstance(node, ast.Call) and not patterns.LOCAL.search(ast.unparse(node.func)):
-            values = [*node.args, *(item.value for item in node.keywords if not _is_option(item.arg or ""))]
+            options = [item for item in node.keywords if not _is_option(item.arg or "")]
+            values = [*node.args, *(o.value for o in options if not patterns.IDEMPOTENCY_HEADERS.search(o.arg or ""))]
             values = [value for value in values if not patterns.IDEMPOTENCY_HEADERS.search(ast.unparse(value))]
             if any(plain_names_in(value) & other for value in values):
                 return True

@@ -106,7 +106,7 @@ def _find_silent_end(
 
 def _may_differ(errors: tuple[str, ...] | None) -> bool:
     """Return whether errors do not say what happened elsewhere: not all are conflicts, bugs, or about time."""
-    known = (e for e in errors or () if "." in e or is_doubtful(e, "network"))
+    known = (e for e in errors or () if ("." in e and not e.startswith("self.")) or is_doubtful(e, "network"))
     return any(not (is_conflict(e) or is_hopeless(e) or TIMED_OUT.search(e.lower())) for e in known)
 
 

@@ -22,7 +22,9 @@ _QUEUES = ("queue.Queue", "asyncio.Queue", "queue.SimpleQueue")
 
 def leaves_behind(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
     """Yield the places where an attempt leaves something behind, and what it is."""
-    own, body = names_stored(use.code.region), use.code.attempt
+    is_part = use.policy.library == "webhook"  # the sender repeats all of the function
+    own = names_stored(use.code.function.body if is_part and use.code.function is not None else use.code.region)
+    body = use.code.attempt
     yield from ((node, f"`{target}` {what}") for node, target, what in _find_changes(module, use, own))
     for call in calls_in(body):
         yield from ((call, message) for message in _find_left_by_methods(module, use, call))
@@ -59,8 +61,10 @@ def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[t
     flat = list(_flat(body))
     for index, statement in enumerate(flat):
         target = _find_mutated(statement, own, is_loop=use.code.loop is not None)
-        if not target or COUNTERS.search(target.lower()) or changes(use, target, _TAKES.__contains__):
+        if not target or changes(use, target, _TAKES.__contains__):
             continue  # a stack is popped again
+        if COUNTERS.search(target.lower()) and not _sends(flat[index + 1 :], target):
+            continue
         if any(map(_may_fail, flat[index + 1 :])):
             yield statement, target, "is changed before the call, once for each attempt"
 
@@ -130,6 +134,12 @@ def _find_failed_sessions(
         ):
             yield call, f"`{owner}` needs a rollback after a failure"
             return
+
+
+def _sends(body: list[ast.stmt], target: str) -> bool:
+    """Return whether code passes something to a call that may fail: then it is no log of the attempts."""
+    calls = [call for call in calls_in(body) if not PURE_FUNCTIONS.search(ast.unparse(call.func))]
+    return any(ast.unparse(given) == target for c in calls for given in (*c.args, *(o.value for o in c.keywords)))
 
 
 def _may_fail(statement: ast.stmt) -> bool:

@@ -7,6 +7,7 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import FILE_MODE, REWINDS, STREAMS
 from forbear_audit.reading.retry_use import RetryUse
 from forbear_audit.reading.scopes import parameters, walk_inside
+from forbear_audit.reading.syntax import calls_in
 
 _BODIES = ("data", "content", "body", "files", "fileobj", "Body", "Fileobj")
 """The options by which a body is sent."""
@@ -101,6 +102,9 @@ def _find_read(body: list[ast.stmt]) -> Iterator[ast.expr]:
             parts = [*node.args, *(option.value for option in node.keywords)]
             shown = [part for item in parts if isinstance(item, _DISPLAYS) for part in ast.walk(item)]
             parts += [part for part in shown if isinstance(part, ast.Name)]  # {"file": ("a.txt", file)}
+            made = [part.args[0] for part in parts if isinstance(part, ast.Call) and part.args]
+            inner = calls_in(each.body for each in made if isinstance(each, ast.Lambda))  # iter(lambda: file.read(1), b"")
+            parts += [each.func.value for each in inner if getattr(each.func, "attr", "") == "read"]
             parts += [node.func.value] if isinstance(node.func, ast.Attribute) and node.func.attr == "read" else []
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
             parts = [node.iter]
