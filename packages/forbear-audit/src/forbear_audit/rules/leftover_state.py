@@ -27,7 +27,7 @@ def leaves_behind(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]
     body = use.code.attempt
     yield from ((node, f"`{target}` {what}") for node, target, what in _find_changes(module, use, own))
     for call in calls_in(body):
-        yield from ((call, message) for message in _find_left_by_methods(module, use, call))
+        yield from ((call, message) for message in _find_left_by_calls(module, use, call, own))
     yield from _find_popped_keys(module, body, own, use)
     yield from find_streams(module, use, own)
     yield from find_spent(module, use, body, own)
@@ -40,21 +40,26 @@ def _find_changes(module: Module, use: RetryUse, own: set[str]) -> Iterator[tupl
     yield from _find_outer_changes(module, use, use.code.attempt, own)
 
 
-def _find_left_by_methods(module: Module, use: RetryUse, call: ast.Call) -> Iterator[str]:
-    """Yield what another method of the same object leaves behind that an attempt calls."""
-    if not isinstance(call.func, ast.Attribute) or ast.unparse(call.func.value) != "self":
-        return
-    for home, function in module.list_behaviours(call):
+def _find_left_by_calls(module: Module, use: RetryUse, call: ast.Call, own: set[str]) -> Iterator[str]:
+    """Yield what a function leaves behind that an attempt calls: in its own object, or in what it gets."""
+    is_own = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "self"
+    given = [item for item in (*call.args, *(option.value for option in call.keywords)) if isinstance(item, ast.Name)]
+    for home, function in module.list_behaviours(call) if is_own or given else ():
         inner = replace(use, code=RepeatedCode(function.body, function))
-        left = home.find_once(home.cache(_find_left), function, lambda _: _find_left(home, inner), None)  # noqa: B023
-        if left is not None and not changes(use, left[0], _TAKES.__contains__):
-            yield f"`{left[0]}` {left[1]} (in {function.name}())"
+        found = home.find_once(home.cache(_find_left), function, lambda _: _find_left(home, inner), {})  # noqa: B023
+        passed = home.pass_arguments(function, call, module)
+        for target, what in found.items():
+            if target.startswith("self.") and is_own and not changes(use, target, _TAKES.__contains__):
+                yield f"`{target}` {what} (in {function.name}())"
+                break
+            outer = passed.get(target)
+            if isinstance(outer, ast.Name) and outer.id not in own and not changes(use, outer.id, _TAKES.__contains__):
+                yield f"`{outer.id}` {what} (in {function.name}())"
 
 
-def _find_left(home: Module, use: RetryUse) -> tuple[str, str] | None:
-    """Return the first attribute that a method leaves changed, and what happens to it."""
-    found = ((target, what) for _, target, what in _find_changes(home, use, names_stored(use.code.region)))
-    return next((each for each in found if each[0].startswith("self.")), None)
+def _find_left(home: Module, use: RetryUse) -> dict[str, str]:
+    """Return the attributes and parameters that a function leaves changed, and what happens to each."""
+    return {target: what for _, target, what in _find_changes(home, use, names_stored(use.code.region))}
 
 
 def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[tuple[ast.AST, str, str]]:
