@@ -27,7 +27,7 @@ from forbear_audit.loops.waits import read_waits, sleeps
 from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, Waits
-from forbear_audit.reading.scopes import Loop, walk_inside
+from forbear_audit.reading.scopes import Loop, list_passed, walk_inside
 from forbear_audit.reading.syntax import (
     calls_in,
     find_all,
@@ -218,14 +218,9 @@ def _decides(module: Module, loop: Loop, attempt: ast.Try, handler: ast.ExceptHa
     deciding = [test for test in find_all(path, ast.If) if may_leave([test]) or has(test, ast.Continue)]
     if any(names_in(t.test) & names or "isinstance(" in ast.unparse(t.test) for t in deciding):
         return True
-    return any(_gets(call, handler.name) for call in calls_in(path))
-
-
-def _gets(call: ast.Call, error: str | None) -> bool:
-    """Return whether a function that is no log gets the error, so that it may raise it."""
-    values = [*call.args, *(item.value for item in call.keywords)]
-    passed = any(isinstance(value, ast.Name) and value.id == error for value in values)
-    return passed and not patterns.TELLS.search(ast.unparse(call.func))
+    given = [(each, call) for call in calls_in(path) for each in list_passed(call) if isinstance(each, ast.Name)]
+    passed = [call for each, call in given if each.id == handler.name]
+    return not all(patterns.TELLS.search(ast.unparse(call.func)) for call in passed)  # one that is no log may raise it
 
 
 def _changes_the_cause(attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
@@ -252,8 +247,7 @@ def _delegates(handler: ast.ExceptHandler) -> bool:
     for node in walk_inside(handler.body):
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)) and node.value is not None:
             for call in calls_in([node.value]):
-                values = [*call.args, *(item.value for item in call.keywords)]
-                passed = set[str]().union(*map(plain_names_in, values))
+                passed = set[str]().union(*map(plain_names_in, list_passed(call)))
                 if handler.name in passed and ast.unparse(call.func) not in _ONLY_INSPECT:
                     return True
     return False

@@ -20,6 +20,7 @@ from forbear_audit.reading.syntax import (
     operands,
     plain_names_in,
     statements_of_handlers,
+    targets_in,
     walk_assigned,
 )
 
@@ -198,17 +199,11 @@ def _is_off(module: Module, test: ast.expr) -> bool:
 
 def _tests_only_success(module: Module, loop: ast.While, counting: set[str]) -> bool:
     """Return whether the test of a loop only reads what an attempt sets when it succeeds: flags, a status."""
-    stored = _targets(loop.body) - _targets(statements_of_handlers(loop.body)) - counting
+    stored = targets_in(loop.body) - targets_in(statements_of_handlers(loop.body)) - counting
     tested = {leaf: _find_tested(leaf) for leaf in operands(loop.test)}
     names = plain_names_in(loop.test)
     is_plain = all(name is not None or truth(module, leaf, 200) is not None for leaf, name in tested.items())
     return is_plain and bool(names) and (names <= stored or {*tested.values()} <= stored)
-
-
-def _targets(body: list[ast.stmt]) -> set[str]:
-    """Return the names and attributes that code assigns."""
-    nodes = [node for node in walk_inside(body) if isinstance(node, (ast.Name, ast.Attribute))]
-    return {ast.unparse(node) for node in nodes if isinstance(node.ctx, ast.Store)}
 
 
 def _find_tested(test: ast.expr) -> str | None:

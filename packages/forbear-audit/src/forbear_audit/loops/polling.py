@@ -66,8 +66,10 @@ def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
     failed = names_stored(attempt.handlers) if attempt is not None else set[str]()
     if any(map(patterns.PROMPTS.search, functions_in(loop.body))):
         return True
-    if attempt is not None and any(map(_goes_on_to_next, walk_inside(join_bodies(attempt.handlers)))):
-        return True
+    handled = functions_in(join_bodies(attempt.handlers if attempt is not None else []))
+    for name in (name.rpartition(".")[2].lower() for name in handled):
+        if patterns.NEXT_ALTERNATIVE.search(name) and not patterns.NEXT_WAIT.search(name):
+            return True  # it turns to another one, as by `next_server()`
     counted = _names_of_numbers(loop)
     assigns = [*find_all(loop.body, ast.Assign)]
     inner = [node for node in walk_inside(loop.body) if isinstance(node, Loop)]
@@ -98,12 +100,6 @@ def _names_of_numbers(loop: Loop) -> set[str]:
         if plain_names_in(node.value) & result:
             result |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     return result
-
-
-def _goes_on_to_next(node: ast.AST) -> bool:
-    """Return whether a call in a handler turns to the next alternative, such as `next_server()`."""
-    name = ast.unparse(node.func).rpartition(".")[2].lower() if isinstance(node, ast.Call) else ""
-    return bool(patterns.NEXT_ALTERNATIVE.search(name)) and not patterns.NEXT_WAIT.search(name)
 
 
 def _names_carried_on(module: Module, loop: Loop, attempt: ast.Try | None) -> set[str]:

@@ -48,12 +48,8 @@ def truth(module: Module, test: ast.expr, status: Status) -> bool | None:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             inner = truth(module, operand, status)
             return None if inner is None else not inner
-        case _:
-            return None if status == "any" else _leaf(module, test, status)
-
-
-def _leaf(module: Module, test: ast.expr, status: int | None) -> bool | None:
-    match test:
+        case _ if status == "any":
+            return None
         case ast.Compare():
             sides = [test.left, *test.comparators]
             pairs = zip(sides, test.ops, sides[1:], strict=False)
@@ -86,8 +82,10 @@ def _compare(module: Module, left: ast.expr, operator: ast.cmpop, right: ast.exp
         return (status in GOOD) is isinstance(operator, (ast.Is, ast.Eq, ast.LtE))
     if isinstance(right, ast.Constant) and right.value is None and patterns.RESPONSES.search(ast.unparse(left)):
         return (status is None) is isinstance(operator, (ast.Is, ast.Eq))
-    if not (is_status(module, left) or is_status(module, right)) or _has_text(module, right):
-        return None
+    listed = module.items(right) or (module.constant(right),)
+    has_text = any(isinstance(each, str) and not patterns.STATUS_NUMBER.search(each) for each in listed)
+    if not (is_status(module, left) or is_status(module, right)) or has_text:
+        return None  # a text that is no number is the state of a job, say
     first, second = numbers(module, left, status), numbers(module, right, status)
     if second is None and status in GOOD and isinstance(operator, (ast.In, ast.NotIn)):
         # a list that cannot be read: of failures, unless its name says success
@@ -111,12 +109,6 @@ def _counts_failures(expr: ast.expr) -> bool:
             return bool(patterns.FAILED_PARTS.search(key))
         case _:
             return False
-
-
-def _has_text(module: Module, expr: ast.expr) -> bool:
-    """Return whether an expression is a text, or a list with one, that is no number: the state of a job, say."""
-    values = module.items(expr) or (module.constant(expr),)
-    return any(isinstance(each, str) and not patterns.STATUS_NUMBER.search(each) for each in values)
 
 
 def _is_in_text(text: str, status: int | None) -> bool | None:

@@ -10,22 +10,21 @@ from forbear_audit.loops.loop_exits import failures
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import CAPS, FILE_METHODS, HEADER, RANDOM, RENAMES, STOPS, TELLS, WAITS
 from forbear_audit.reading.retry_use import RetryUse, Wait, Waits, grows_to
-from forbear_audit.reading.scopes import Loop, walk_inside
-from forbear_audit.reading.syntax import calls_in, find_all, functions_in, names_in, walk_assigned
+from forbear_audit.reading.scopes import Loop, list_passed
+from forbear_audit.reading.syntax import calls_in, find_all, functions_in, names_in, targets_in, walk_assigned
 
 _MOMENT = 0.1  # seconds: waits up to this are for something on the same machine
+_POLLS = ("poll", "flush", "select")  # with the time to wait for an event: `producer.poll(0.5)`
 
 
 def sleeps(module: Module, nodes: list[ast.stmt]) -> list[ast.Call]:
-    """Return the calls of sleep in a piece of code."""
-    return [call for call in calls_in(nodes) if _sleeps(module, call)]
-
-
-def _sleeps(module: Module, call: ast.Call) -> bool:
-    if module.name_of(call.func).rpartition(".")[2] == "sleep":
-        return True
-    waits = isinstance(call.func, ast.Attribute) and call.func.attr == "wait"
-    return waits and bool(call.args) and bool(STOPS.search(ast.unparse(call.func)))
+    """Return the calls of sleep in a piece of code, and those that wait so long for an event which stops the loop."""
+    return [
+        call
+        for call in calls_in(nodes)
+        if module.name_of(call.func).rpartition(".")[2] == "sleep"
+        or (getattr(call.func, "attr", "") == "wait" and call.args and STOPS.search(ast.unparse(call.func)))
+    ]
 
 
 def mentions_header(nodes: list[ast.AST]) -> bool:
@@ -77,8 +76,7 @@ def _classify(
 ) -> Waits:
     """Return waits that are fixed or grow, by what the loop changes in the argument of sleep."""
     texts = [ast.unparse(node) for node in closure]
-    stored = [node for node in walk_inside([loop]) if isinstance(node, (ast.Name, ast.Attribute))]
-    changed = names_in(argument) & {ast.unparse(node) for node in stored if isinstance(node.ctx, ast.Store)}
+    changed = names_in(argument) & targets_in([loop])
     jitter = any(RANDOM.search(text) for text in texts)
     calls = [node for part in closure for node in ast.walk(part) if isinstance(node, ast.Call)]
     has_calls = any(ast.unparse(call.func) not in ("min", "max", "float", "int", "pow") for call in calls)
@@ -98,7 +96,7 @@ def _classify(
 
 def _read_helper(module: Module, loop: Loop, after_failure: list[ast.stmt]) -> Waits:
     """Return the waits of a loop without a sleep of its own, by a function of the package that it calls."""
-    changed = {ast.unparse(n) for n in walk_inside([loop]) if _is_stored(n)}
+    changed = targets_in([loop])
     for call in calls_in(after_failure):
         home, function = module.resolve_call(call)
         slept = sleeps(home, function.body) if function is not None else []
@@ -106,30 +104,22 @@ def _read_helper(module: Module, loop: Loop, after_failure: list[ast.stmt]) -> W
             argument = slept[0].args[0]
             texts = [ast.unparse(node) for node in (argument, *walk_assigned(function.body, argument))]
             known = any(map(HEADER.search, texts)) or any("**" in text or "retr" in text for text in texts)
-            is_set = names_in(argument) & {ast.unparse(n) for n in walk_inside(function.body) if _is_stored(n)}
+            is_set = names_in(argument) & targets_in(function.body)
             return Waits("unknown" if known or is_set else "fixed", node=call)
     return Waits("unknown" if _waits_elsewhere(module, loop, after_failure) else "none")
 
 
-def _is_stored(node: ast.AST) -> bool:
-    return isinstance(getattr(node, "ctx", None), ast.Store)
-
-
 def _waits_elsewhere(module: Module, loop: Loop, after_failure: list[ast.stmt]) -> bool:
     """Return whether a function that is called after a failure may wait: it sleeps, is awaited, or is called so."""
-    if any(map(WAITS.search, functions_in(loop.body))) or any(map(_polls, calls_in(after_failure))):
+    if any(map(WAITS.search, functions_in(loop.body))):
         return True
-    awaited = [node.value for node in find_all(after_failure, ast.Await)]
-    if any(isinstance(call, ast.Call) and not TELLS.search(ast.unparse(call.func)) for call in awaited):
-        return True
-    homes = [module.resolve_call(call) for call in calls_in(after_failure)]
-    return any(function is not None and bool(sleeps(home, function.body)) for home, function in homes)
-
-
-def _polls(call: ast.Call) -> bool:
-    """Return whether a call waits for an event for some time: `producer.poll(0.5)`."""
-    given = [node for node in (*call.args, *(o.value for o in call.keywords)) if ast.unparse(node) not in ("0", "0.0")]
-    return isinstance(call.func, ast.Attribute) and call.func.attr in ("poll", "flush", "select") and bool(given)
+    for call in calls_in(after_failure):
+        home, function = module.resolve_call(call)
+        polls = getattr(call.func, "attr", "") in _POLLS and {*map(ast.unparse, list_passed(call))} - {"0", "0.0"}
+        awaits = isinstance(module.parents.get(call), ast.Await) and not TELLS.search(ast.unparse(call.func))
+        if polls or awaits or (function is not None and sleeps(home, function.body)):
+            return True
+    return False
 
 
 def _longest(module: Module, loop: Loop, argument: ast.expr, attempts: float | None) -> float | None:

@@ -198,6 +198,11 @@ def keyword(call: ast.Call, *names: str) -> ast.expr | None:
     return next((item.value for name in names for item in call.keywords if item.arg == name), None)
 
 
+def list_passed(call: ast.Call) -> list[ast.expr]:
+    """Return all that a call passes, by position and by name."""
+    return [*call.args, *(option.value for option in call.keywords)]
+
+
 def find_argument(call: ast.Call, position: int, *names: str) -> ast.expr | None:
     """Return what a call passes by one of these names, or at a position; None if it passes nothing."""
     return keyword(call, *names) or next(iter(call.args[position : position + 1]), None)

@@ -63,6 +63,12 @@ def names_stored(nodes: Iterable[ast.AST]) -> set[str]:
     return {name.id for name in find_all(nodes, ast.Name) if isinstance(name.ctx, ast.Store)}
 
 
+def targets_in(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names and attributes that code assigns."""
+    found = [node for node in walk_inside(nodes) if isinstance(node, (ast.Name, ast.Attribute))]
+    return {ast.unparse(node) for node in found if isinstance(node.ctx, ast.Store)}
+
+
 def plain_names_in(node: ast.AST) -> set[str]:
     """Return the names in a piece of code, without attributes."""
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}

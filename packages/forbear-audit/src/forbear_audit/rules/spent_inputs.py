@@ -103,7 +103,9 @@ def _find_read(body: list[ast.stmt]) -> Iterator[ast.expr]:
             shown = [part for item in parts if isinstance(item, _DISPLAYS) for part in ast.walk(item)]
             parts += [part for part in shown if isinstance(part, ast.Name)]  # {"file": ("a.txt", file)}
             made = [part.args[0] for part in parts if isinstance(part, ast.Call) and part.args]
-            inner = calls_in(each.body for each in made if isinstance(each, ast.Lambda))  # iter(lambda: file.read(1), b"")
+            inner = calls_in(
+                each.body for each in made if isinstance(each, ast.Lambda)
+            )  # iter(lambda: file.read(1), b"")
             parts += [each.func.value for each in inner if getattr(each.func, "attr", "") == "read"]
             parts += [node.func.value] if isinstance(node.func, ast.Attribute) and node.func.attr == "read" else []
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
