@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import FRESH_VALUES, IDEMPOTENCY_HEADERS, KEYS_IN_BODIES, SENT_KEYS
-from forbear_audit.reading.scopes import Function, from_package, keyword
+from forbear_audit.reading.scopes import Function, from_package, keyword, list_passed
 from forbear_audit.reading.syntax import find_all, plain_names_in
 
 WHY = "its idempotency key is made inside of what is repeated, so every attempt has another one"
@@ -66,7 +66,7 @@ def _fields(module: Module, call: ast.Call, depth: int) -> Iterator[tuple[str, a
     for option in call.keywords:
         if option.arg:
             yield option.arg, option.value
-    for value in (*call.args, *(option.value for option in call.keywords)):
+    for value in list_passed(call):
         yield from _items(module, value, depth)
         made = module.value(value)
         name = ast.unparse(made.func).rpartition(".")[2] if isinstance(made, ast.Call) else ""

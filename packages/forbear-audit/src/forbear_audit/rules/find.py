@@ -10,7 +10,7 @@ from forbear_audit.loops.recursion import find_requeued, find_second_chances
 from forbear_audit.reading.modules import RUNNERS, Module
 from forbear_audit.reading.patterns import ATTEMPT_LIMITS, ERROR_NAMES, REFUSED_BY_NAME, RETRIES, RETRY_WRAPPERS
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, RetryUse, RetryUses, Waits
-from forbear_audit.reading.scopes import Function, add_options, call_like, from_package, keyword
+from forbear_audit.reading.scopes import Function, add_options, call_like, from_package, keyword, list_passed
 from forbear_audit.rules.layers import find_layered
 from forbear_audit.rules.policies import BARE, CALLS, PACKAGES, loops_of, read_policy, resolve_policy
 from forbear_audit.rules.repeaters import Repeater, find_given, find_repeater
@@ -178,7 +178,7 @@ def _find_wrapped(module: Module) -> Iterator[RetryUse]:
             yield RetryUse(known.read(module, decorator), decorator, whole, defined_elsewhere=True)
     for call in module.calls:
         made = module.whole(call) if isinstance(call.func, ast.Attribute) and call.func.attr in RUNNERS else call
-        given = (*made.args, *(option.value for option in made.keywords))
+        given = list_passed(made)
         passes_function = any(isinstance(item, (ast.Name, ast.Attribute, ast.Lambda, ast.Call)) for item in given)
         may_repeat = passes_function or (bool(given) and isinstance(made.func, ast.Attribute))
         known = find_repeater(module, made.func) if may_repeat else None

@@ -65,13 +65,14 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Flaw]:
                 is_final = _is_new(node, shown) and _is_final(module, loop, node, counting)
                 if is_final and not _is_time_over(use, node):
                     yield "LOST-CAUSE", node, _LOST
+    if not use.code.tries:
+        return
     silent = _find_silent_end(module, use, loop, paths, counting)
     if silent is not None:
         yield "LOST-CAUSE", silent, _SILENT
-    raised = _find_final_raise(module, loop, names_stored(use.code.tried))
-    if raised is None or not use.code.tries or _is_time_over(use, raised):
-        return
-    if _is_reached(module, loop, paths, counting) and _is_new(raised, shown):
+    raised = _find_end(module, loop, names_stored(use.code.tried))
+    is_lost = isinstance(raised, ast.Raise) and _is_new(raised, shown) and not _is_time_over(use, raised)
+    if raised is not None and is_lost and _is_reached(module, loop, paths, counting):
         yield "LOST-CAUSE", raised, _LOST
 
 
@@ -82,8 +83,11 @@ def _find_silent_end(
     function, limits = use.code.function, use.policy.limits
     handlers = [handler for handler in use.code.handlers if continues(module, loop, handler)]
     timed = limits.deadline and limits.attempts is None  # the time is over: that is the cause
-    if function is None or timed or limits.unbounded or not _may_differ(use.policy.errors.names):
+    if function is None or timed or limits.unbounded:
         return None
+    known = [e for e in use.policy.errors.names or () if ("." in e and e[:5] != "self.") or is_doubtful(e, "network")]
+    if all(is_conflict(e) or is_hopeless(e) or TIMED_OUT.search(e.lower()) for e in known):
+        return None  # it is clear what happened: a rival was faster, there is a bug, or the time is over
     if is_momentary(module, use) or moves_only_files(use):
         return None  # it is about something on this machine
     code = [*join_bodies(handlers), *(s for attempt in use.code.tries for s in statements_after(module, loop, attempt))]
@@ -95,19 +99,12 @@ def _find_silent_end(
             return node
     if not _is_reached(module, loop, paths, counting):
         return None
-    end = next((s for s in below if not isinstance(s, ast.Expr)), None)
-    end = _find_under_test(end, names_stored(use.code.tried)) if isinstance(end, ast.If) else end
-    if isinstance(end, ast.Return):
-        return end if _says_nothing(end) else None
+    end = _find_end(module, loop, names_stored(use.code.tried))
+    if end is not None:
+        return end if isinstance(end, ast.Return) and _says_nothing(end) else None
     around = next(node for node in module.ancestors(loop) if not isinstance(node, (ast.With, ast.AsyncWith)))
     told = all(map(LOGS.search, functions_in(below))) or not goes_on(module, below, "any")  # no other way to do it
-    return handlers[0] if end is None and told and around is function else None
-
-
-def _may_differ(errors: tuple[str, ...] | None) -> bool:
-    """Return whether errors do not say what happened elsewhere: not all are conflicts, bugs, or about time."""
-    known = (e for e in errors or () if ("." in e and not e.startswith("self.")) or is_doubtful(e, "network"))
-    return any(not (is_conflict(e) or is_hopeless(e) or TIMED_OUT.search(e.lower())) for e in known)
+    return handlers[0] if told and around is function else None
 
 
 def _tells_why(handlers: list[ast.ExceptHandler], code: list[ast.stmt]) -> bool:
@@ -237,22 +234,16 @@ def _ends(body: list[ast.stmt]) -> bool:
     return bool(body) and (is_exit(body[-1]) or isinstance(body[-1], ast.Continue))
 
 
-def _find_final_raise(module: Module, loop: Loop, results: set[str]) -> ast.Raise | None:
-    """Return the `raise` that follows when the attempts are used up, also below a test that there is no result."""
+def _find_end(module: Module, loop: Loop, results: set[str]) -> ast.stmt | None:
+    """Return what follows when the attempts are used up, also below a test that there is no result; None for calls."""
     first = next((s for s in statements_below(module, loop) if not isinstance(s, ast.Expr)), None)
-    first = _find_under_test(first, results) if isinstance(first, ast.If) else first
-    return first if isinstance(first, ast.Raise) else None
-
-
-def _find_under_test(test: ast.If, results: set[str]) -> ast.stmt | None:
-    """Return what ends the block that runs if there is no result, None for any other test."""
-    match test:
+    match first:
         case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)), body=[*_, last]) if name in results:
             return last
         case ast.If(test=ast.Compare(left=ast.Name(id=name), ops=[ast.Is()]), body=[*_, last]) if name in results:
             return last
         case _:
-            return None
+            return first
 
 
 def _is_reached(module: Module, loop: Loop, paths: list[list[ast.stmt]], counting: set[str]) -> bool:

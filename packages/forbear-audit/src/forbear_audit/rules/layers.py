@@ -13,7 +13,7 @@ from forbear_audit.libraries.objects import TRANSIENT, read_service_config
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import ACTING_METHODS, WORD_STARTS
 from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy, RetryUse
-from forbear_audit.reading.scopes import Function, from_package, keyword, parameters
+from forbear_audit.reading.scopes import Function, from_package, keyword, list_passed, parameters
 from forbear_audit.reading.syntax import calls_in, find_all
 from forbear_audit.rules.policies import find_sources, read_policy
 from forbear_audit.rules.repeaters import Repeater, find_repeaters, make_repeater
@@ -128,7 +128,7 @@ def _read_maker(module: Module, made: ast.Call, depth: int) -> _Layer | None:
         return _Layer(RetryPolicy("aiohttp-retry", errors=TRANSIENT), [])
     home = module.home_of(made)
     mounted = home.keep(_index_mounted).get(made, [])
-    parts = [*made.args, *(option.value for option in made.keywords), *(module.take(home, each) for each in mounted)]
+    parts = [*list_passed(made), *(module.take(home, each) for each in mounted)]
     layers = (_read_part(module, part, depth + 1) for part in parts if part is not None)
     return next((layer for layer in layers if layer is not None), None)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import COUNTERS, PURE_FUNCTIONS, REWINDS
 from forbear_audit.reading.retry_use import RepeatedCode, RetryUse
-from forbear_audit.reading.scopes import Loop, following, from_package, walk_inside
+from forbear_audit.reading.scopes import Loop, following, from_package, list_passed, walk_inside
 from forbear_audit.reading.syntax import calls_in, calls_method, find_all, functions_in, join_bodies, names_stored
 from forbear_audit.rules.spent_inputs import changes, find_spent, find_streams
 
@@ -43,7 +43,7 @@ def _find_changes(module: Module, use: RetryUse, own: set[str]) -> Iterator[tupl
 def _find_left_by_calls(module: Module, use: RetryUse, call: ast.Call, own: set[str]) -> Iterator[str]:
     """Yield what a function leaves behind that an attempt calls: in its own object, or in what it gets."""
     is_own = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "self"
-    given = [item for item in (*call.args, *(option.value for option in call.keywords)) if isinstance(item, ast.Name)]
+    given = [item for item in list_passed(call) if isinstance(item, ast.Name)]
     for home, function in module.list_behaviours(call) if is_own or given else ():
         inner = replace(use, code=RepeatedCode(function.body, function))
         found = home.find_once(home.cache(_find_left), function, lambda _: _find_left(home, inner), {})  # noqa: B023
@@ -68,8 +68,10 @@ def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[t
         target = _find_mutated(statement, own, is_loop=use.code.loop is not None)
         if not target or changes(use, target, _TAKES.__contains__):
             continue  # a stack is popped again
-        if COUNTERS.search(target.lower()) and not _sends(flat[index + 1 :], target):
-            continue
+        later = [c for c in calls_in(flat[index + 1 :]) if not PURE_FUNCTIONS.search(ast.unparse(c.func))]
+        is_sent = any(ast.unparse(given) == target for call in later for given in list_passed(call))
+        if COUNTERS.search(target.lower()) and not is_sent:
+            continue  # a log of the attempts
         if any(map(_may_fail, flat[index + 1 :])):
             yield statement, target, "is changed before the call, once for each attempt"
 
@@ -126,25 +128,12 @@ def _find_failed_sessions(
         return
     for call in calls_in(body):
         owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-        writes = (
-            isinstance(call.func, ast.Attribute)
-            and call.func.attr in ("flush", "commit")
-            and "session" in owner.lower()
-        )
+        writes = getattr(call.func, "attr", "") in ("flush", "commit") and "session" in owner.lower()
         region = use.code.function.body if use.code.function is not None else use.code.region
-        if (
-            writes
-            and owner.partition(".")[0] not in own
-            and not calls_method(region, "rollback", "begin_nested", "begin")
-        ):
+        is_outer = owner.partition(".")[0] not in own
+        if writes and is_outer and not calls_method(region, "rollback", "begin_nested", "begin"):
             yield call, f"`{owner}` needs a rollback after a failure"
             return
-
-
-def _sends(body: list[ast.stmt], target: str) -> bool:
-    """Return whether code passes something to a call that may fail: then it is no log of the attempts."""
-    calls = [call for call in calls_in(body) if not PURE_FUNCTIONS.search(ast.unparse(call.func))]
-    return any(ast.unparse(given) == target for c in calls for given in (*c.args, *(o.value for o in c.keywords)))
 
 
 def _may_fail(statement: ast.stmt) -> bool:
@@ -200,8 +189,7 @@ def _find_outer_changes(
             continue
         resets = REWINDS.search if target not in shared else _TAKES.__contains__
         resets = _GROWS.__contains__ if isinstance(node, ast.Call) and _pops(module, node) else resets  # put back
-        is_reset = _is_emptied(use, node)
-        is_reset = is_reset or (not isinstance(node, ast.Assign) and changes(use, target, resets))
+        is_reset = _is_emptied(use, node) or (not isinstance(node, ast.Assign) and changes(use, target, resets))
         if not COUNTERS.search(target.lower()) and not is_reset:
             yield node, target, "keeps what a failed attempt did to it"
             return

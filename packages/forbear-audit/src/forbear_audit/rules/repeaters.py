@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import RetryPolicy
-from forbear_audit.reading.scopes import Function, Loop, call_like, keyword, parameters
+from forbear_audit.reading.scopes import Function, Loop, call_like, keyword, list_passed, parameters
 from forbear_audit.reading.syntax import calls_in
 from forbear_audit.rules.policies import Source, find_sources, read_source
 
@@ -92,7 +92,7 @@ def _find_passing(module: Module, function: Function, depth: int) -> Repeater | 
                     return wrapper
             case _:
                 pass
-        given = {item.id for item in (*call.args, *(o.value for o in call.keywords)) if isinstance(item, ast.Name)}
+        given = {item.id for item in list_passed(call) if isinstance(item, ast.Name)}
         known = find_repeater(module, call.func, depth + 1) if given & {*order} else None
         taken = find_given(call, known) if known is not None else None
         if known is not None and isinstance(taken, ast.Name) and taken.id in order:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import FILE_MODE, REWINDS, STREAMS
 from forbear_audit.reading.retry_use import RetryUse
-from forbear_audit.reading.scopes import parameters, walk_inside
+from forbear_audit.reading.scopes import list_passed, parameters, walk_inside
 from forbear_audit.reading.syntax import calls_in
 
 _BODIES = ("data", "content", "body", "files", "fileobj", "Body", "Fileobj")
@@ -68,7 +68,7 @@ def find_spent(module: Module, use: RetryUse, body: list[ast.stmt], own: set[str
     """Yield the files and iterators that are made before the first attempt and read by each."""
     seen: set[str] = set()
     sent = use.code.call  # what it passes is made once
-    for item in (*sent.args, *(option.value for option in sent.keywords)) if sent is not None else ():
+    for item in list_passed(sent) if sent is not None else ():
         what = _name_spent(module, item) if isinstance(item, ast.Call) else None
         if what is not None:
             yield item, f"the {what} `{ast.unparse(item)}` is at its end after the first attempt"
@@ -99,13 +99,11 @@ def _find_read(body: list[ast.stmt]) -> Iterator[ast.expr]:
     for node in walk_inside(body):
         parts: list[ast.expr] = []
         if isinstance(node, ast.Call):
-            parts = [*node.args, *(option.value for option in node.keywords)]
+            parts = list_passed(node)
             shown = [part for item in parts if isinstance(item, _DISPLAYS) for part in ast.walk(item)]
             parts += [part for part in shown if isinstance(part, ast.Name)]  # {"file": ("a.txt", file)}
             made = [part.args[0] for part in parts if isinstance(part, ast.Call) and part.args]
-            inner = calls_in(
-                each.body for each in made if isinstance(each, ast.Lambda)
-            )  # iter(lambda: file.read(1), b"")
+            inner = calls_in(each.body for each in made if isinstance(each, ast.Lambda))  # iter(lambda: f.read(9), b"")
             parts += [each.func.value for each in inner if getattr(each.func, "attr", "") == "read"]
             parts += [node.func.value] if isinstance(node.func, ast.Attribute) and node.func.attr == "read" else []
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
