@@ -7,6 +7,7 @@ from forbear_audit.fixes.names import find_imported_name
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import RANDOM
 from forbear_audit.reading.scopes import Loop, block_of
+from forbear_audit.reading.syntax import names_stored
 
 
 def plan(module: Module, rule: str, node: ast.AST, cap: float | None) -> Plan | None:
@@ -49,14 +50,14 @@ def _cause(module: Module, node: ast.Raise) -> Plan | None:
     if not loops:
         return None
     loop = loops[-1]
-    handlers = [inner for inner in ast.walk(loop) if isinstance(inner, ast.ExceptHandler)]
-    kept = [_names_of_error(handler) for handler in handlers]
-    names: set[str] = kept[0].intersection(*kept[1:]) if kept else set()
-    early = before[: before.index(loop)]
-    for name in sorted(names):
-        if any(_sets(statement, name) for statement in early):
-            return Plan((Edit("from", node, name),), f"`from {name}`")
-    return None
+    kept: list[set[str]] = []
+    for handler in (inner for inner in ast.walk(loop) if isinstance(inner, ast.ExceptHandler)):
+        assigns = (each for each in handler.body if isinstance(each, ast.Assign) and isinstance(each.value, ast.Name))
+        kept.append(names_stored(each for each in assigns if getattr(each.value, "id", "") == handler.name))
+    early = (each for each in before[: before.index(loop)] if isinstance(each, (ast.Assign, ast.AnnAssign)))
+    names = names_stored(each for each in early if each.value is not None).intersection(*kept) if kept else set[str]()
+    name = min(names, default=None)
+    return Plan((Edit("from", node, name),), f"`from {name}`") if name is not None else None
 
 
 def _statements_before(module: Module, node: ast.stmt) -> list[ast.stmt]:
@@ -66,24 +67,3 @@ def _statements_before(module: Module, node: ast.stmt) -> list[ast.stmt]:
     if name == "orelse" and isinstance(parent, Loop):
         return [*_statements_before(module, parent), parent]
     return block[:place]
-
-
-def _names_of_error(handler: ast.ExceptHandler) -> set[str]:
-    """Return the names to which a handler assigns its error in every case."""
-    return {
-        target.id
-        for statement in handler.body
-        if isinstance(statement, ast.Assign)
-        and isinstance(statement.value, ast.Name)
-        and statement.value.id == handler.name
-        for target in statement.targets
-        if isinstance(target, ast.Name)
-    }
-
-
-def _sets(statement: ast.stmt, name: str) -> bool:
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=other)]) | ast.AnnAssign(target=ast.Name(id=other), value=ast.expr()):
-            return other == name
-        case _:
-            return False

@@ -27,7 +27,11 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
     place, base = module.definition(keyword(options, "base") or made)
     if isinstance(base, ast.ClassDef):
         options = add_options(options, _list_options(module, place, base))
-    late = of_app and app is not None and isinstance(made, ast.Attribute) and _acks_late(module, app, made.value)
+    late = False  # whether the settings of the app let its tasks be executed again by another worker
+    if of_app and app is not None and isinstance(made, ast.Attribute):
+        home = module.home_of(app)
+        names = [one for (_, one), values in home.assigned.items() if app in values] or [module.local_name(made.value)]
+        late = any(sets_constant(home, f".{one.lstrip('.')}.conf.task_acks_late", value=True) for one in names)
     policy = _read_options(module, options, late=late)
     if policy is not None:
         yield policy, options, RepeatedCode(function.body, function)
@@ -35,13 +39,6 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
         for task in _read_handler(module, function, handler, call):
             if task[0].limits.attempts != 1:
                 yield task
-
-
-def _acks_late(module: Module, app: ast.expr, name: ast.expr) -> bool:
-    """Return whether the settings of an app let its tasks be executed again by another worker."""
-    home = module.home_of(app)
-    names = [one for (_, one), values in home.assigned.items() if app in values] or [module.local_name(name)]
-    return any(sets_constant(home, f".{one.lstrip('.')}.conf.task_acks_late", value=True) for one in names)
 
 
 def read_class(module: Module, owner: ast.ClassDef) -> Iterator[Task]:

@@ -196,10 +196,6 @@ def _is_harmless(module: Module, request: CodeRequest) -> bool:
         return not _mutates(module, request.call)
     if path and patterns.HARMLESS_PATHS.search(path):
         return True
-    body = module.value(keyword(request.call, "json"))
-    items = zip(body.keys, body.values, strict=True) if isinstance(body, ast.Dict) else ()
-    if any(_names_reading(module, *pair) for pair in items):
-        return True
     call = request.call
     place = keyword(call, "url") or next((item for item in call.args if not isinstance(item, ast.Constant)), None)
     named = ast.unparse(place).rpartition(".")[2] if isinstance(place, (ast.Name, ast.Attribute)) else ""
@@ -213,14 +209,6 @@ def _is_harmless(module: Module, request: CodeRequest) -> bool:
         return True
     reads = owner is not None and patterns.READING_CLASSES.search(owner.name)
     return bool(reads) and not patterns.WRITING_FUNCTIONS.search(name)
-
-
-def _names_reading(module: Module, key: ast.expr | None, value: ast.expr) -> bool:
-    """Return whether an item of a body says which procedure to call, and that one only reads."""
-    name = module.constant(value) if key is not None and module.constant(key) in ("method", "jsonrpc_method") else None
-    return isinstance(name, str) and (
-        is_reading(name.rpartition(".")[2]) or bool(patterns.HARMLESS_RPCS.search(name[:1].upper() + name[1:]))
-    )
 
 
 def _mutates(module: Module, call: ast.Call) -> bool:

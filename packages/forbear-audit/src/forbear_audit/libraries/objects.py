@@ -27,8 +27,10 @@ _HOPELESS = frozenset({
 def _read_urllib3(module: Module, call: ast.Call, library: str) -> RetryPolicy | None:
     total = find_argument(call, 0, "total")
     value = module.constant(total) if total is not None else 10
-    if value in (0, False) or _follows_redirects_only(module, call):
-        return None
+    off = [option for option in ("connect", "read", "status") if _is_off(module, keyword(call, option))]
+    is_idle = {"connect", "read"} <= {*off} and ("status" in off or keyword(call, "status_forcelist") is None)
+    if value in (0, False) or is_idle:
+        return None  # perhaps it follows redirects
     limited = keyword(call, "connect", "read", "status", "other") is not None
     limits = Limits(math.inf if value is None and not limited else None, deadline=False)
     factor = module.constant(keyword(call, "backoff_factor")) if keyword(call, "backoff_factor") is not None else 0
@@ -40,12 +42,6 @@ def _read_urllib3(module: Module, call: ast.Call, library: str) -> RetryPolicy |
         flaws.append(("RETRY-AFTER", header, "the server's Retry-After is ignored"))
     waits = Waits("none" if factor in (0, 0.0) else "growing", has_jitter)
     return RetryPolicy(library, limits, waits, flaws=tuple(flaws))
-
-
-def _follows_redirects_only(module: Module, call: ast.Call) -> bool:
-    """Return whether a policy of urllib3 repeats nothing after errors and statuses: it only follows redirects."""
-    off = [option for option in ("connect", "read", "status") if _is_off(module, keyword(call, option))]
-    return {"connect", "read"} <= set(off) and ("status" in off or keyword(call, "status_forcelist") is None)
 
 
 def _is_off(module: Module, limit: ast.expr | None) -> bool:

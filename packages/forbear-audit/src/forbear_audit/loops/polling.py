@@ -53,7 +53,11 @@ def is_polling(
     later = [*statements_after(module, loop, attempt), *statements_below(module, loop)]
     texts = texts_in(join_bodies(attempt.handlers))
     says = any(map(patterns.SAYS_IT_WAITS.search, texts)) and not any(map(patterns.RETRIES.search, texts))
-    return (says and not _gives(attempt, later)) or _looks_only(attempt, later)
+    used = set[str]().union(*map(names_in, later))
+    kept = [node for node in find_all(attempt.body, ast.Assign) if not isinstance(node.value, ast.Constant)]
+    returns = any(any(calls_in([node])) for node in find_all(attempt.body, ast.Return))
+    gives = returns or any(used & names_stored(node.targets) for node in kept)  # what it gets is used
+    return (says and not gives) or _looks_only(attempt, later)
 
 
 def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
@@ -143,14 +147,6 @@ def _picks(value: ast.expr) -> bool:
     ):
         return False  # pop("key") takes the same item
     return ast.unparse(value.func).rpartition(".")[2] in _PICKS
-
-
-def _gives(attempt: ast.Try, later: list[ast.stmt]) -> bool:
-    """Return whether an attempt returns what it gets, or code that runs later uses that."""
-    used = set[str]().union(*map(names_in, later))
-    returns = any(any(calls_in([node])) for node in find_all(attempt.body, ast.Return))
-    kept = [node for node in find_all(attempt.body, ast.Assign) if not isinstance(node.value, ast.Constant)]
-    return returns or any(used & names_stored(node.targets) for node in kept)
 
 
 def _looks_only(attempt: ast.Try, later: list[ast.stmt]) -> bool:

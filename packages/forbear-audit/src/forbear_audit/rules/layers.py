@@ -161,18 +161,15 @@ def _find_classes(module: Module) -> dict[tuple[ast.AST, bool], Repeater]:
     for source in module.keep(find_sources):
         function = source.place if isinstance(source.place, Function) else module.function_of(source.place)
         owner = module.parents.get(function) if function is not None else None
-        if function is None or not isinstance(owner, ast.ClassDef) or _chooses(function):
+        if function is None or not isinstance(owner, ast.ClassDef):
             continue
+        sides = (side for test in find_all(function.body, ast.Compare) for side in (test.left, *test.comparators))
+        if any(ast.unparse(side).endswith(("method", "method.upper()")) for side in sides):
+            continue  # it looks at the request or the name of the RPC: it knows what it repeats
         known = make_repeater(module, source, module.methods.get((owner, "__init__")), None)
         passed = {*_list_passed(module, function, source.region, 0)}
         found |= dict.fromkeys([(owner, inherits) for inherits in (False, *({True} & passed)) if passed], known)
     return found
-
-
-def _chooses(function: Function) -> bool:
-    """Return whether a function looks at the method of a request, or the name of an RPC: it knows what it repeats."""
-    sides = [side for test in find_all(function.body, ast.Compare) for side in (test.left, *test.comparators)]
-    return any(ast.unparse(side).endswith(("method", "method.upper()")) for side in sides)
 
 
 def _list_passed(module: Module, function: Function, region: list[ast.stmt], depth: int) -> Iterator[bool]:

@@ -182,7 +182,10 @@ def _find_outer_changes(
                 is_changed = taken or popped or (id(node) in grown and (filled or written))
                 target = ast.unparse(owner) if is_changed else None
             case ast.Call(func=ast.Name(id="next"), args=[ast.Name() | ast.Attribute() as owner, *_]):
-                target = ast.unparse(owner) if _is_read_once(module, owner) else None
+                made = module.value(owner)
+                name, text = module.name_of(made.func) if isinstance(made, ast.Call) else "", ast.unparse(owner)
+                is_endless = from_package(name, "itertools", "count", "cycle")  # else it does not come back
+                target = None if is_endless or COUNTERS.search(text.lower()) or "id" in text else text
             case _:
                 pass
         if target is None or (re.split(r"[.\[]", target)[0] in own and target not in shared):
@@ -202,14 +205,6 @@ def _is_emptied(use: RetryUse, node: ast.AST) -> bool:
     first = getattr(node, "lineno", 0)
     calls = (call for call in calls_in(use.code.region) if getattr(call.func, "attr", "") in ("clear", "truncate"))
     return any(call.lineno < first or id(call) in after for call in calls)
-
-
-def _is_read_once(module: Module, owner: ast.expr) -> bool:
-    """Return whether `next` takes something from an iterator that does not come back: all but numbers and circles."""
-    made = module.value(owner)
-    name = module.name_of(made.func) if isinstance(made, ast.Call) else ""
-    text = ast.unparse(owner)
-    return not (from_package(name, "itertools", "count", "cycle") or COUNTERS.search(text.lower()) or "id" in text)
 
 
 def _pops(module: Module, call: ast.Call) -> bool:

@@ -25,6 +25,7 @@ _CONDITIONS = ("retry_if_exception", "retry_if_result")
 _ACTING = ("POST", "PATCH", "post", "patch")
 _DEEPEST = 3  # classes of classes
 _MOST_READ = 30  # functions in which an error may be raised
+_REPEATING = (ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler)
 
 
 def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
@@ -235,8 +236,10 @@ def find_blocking_waits(module: Module, uses: list[RetryUse]) -> Iterator[tuple[
     a thread.
     """
     for call in module.calls:
-        is_async = _is_sleep(module, call) and isinstance(module.scope(call), ast.AsyncFunctionDef)
-        if is_async and _is_repeated(module, call):
+        if not _is_sleep(module, call) or not isinstance(module.scope(call), ast.AsyncFunctionDef):
+            continue
+        around = next(each for each in module.ancestors(call) if isinstance(each, (*_REPEATING, ast.AsyncFunctionDef)))
+        if isinstance(around, _REPEATING):
             yield "BLOCKING", call, "time.sleep() stops the whole event loop", "loop"
     for use in uses:
         if isinstance(module.scope(use.node), ast.AsyncFunctionDef) and _waits_in_sync(module, use):
@@ -252,12 +255,6 @@ def _is_sleep(module: Module, call: ast.Call) -> bool:
         named = isinstance(call.func, ast.Attribute) and call.func.attr == "sleep"
         sleeps = named and module.name_of(call.func) == "time.sleep"
     return sleeps and not (call.args and module.constant(call.args[0]) == 0)
-
-
-def _is_repeated(module: Module, call: ast.Call) -> bool:
-    kinds = (ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.AsyncFunctionDef)
-    around = next((parent for parent in module.ancestors(call) if isinstance(parent, kinds)), None)
-    return not (around is None or isinstance(around, ast.AsyncFunctionDef))
 
 
 def _waits_in_sync(module: Module, use: RetryUse) -> bool:
