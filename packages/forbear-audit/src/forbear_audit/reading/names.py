@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar, cast
 
 from forbear_audit.reading.packages import Files
 from forbear_audit.reading.scopes import Function, Scopes, arguments
+from forbear_audit.reading.syntax import group
 
 _T = TypeVar("_T")
 _K = TypeVar("_K")
@@ -278,17 +279,10 @@ def choose_only(values: list[ast.expr]) -> ast.expr | None:
 
 def _index_calls(module: Names) -> dict[str, list[ast.Call]]:
     """Return the calls of a module by the last name of what they call."""
-    found = dict[str, list[ast.Call]]()
-    for call in module.calls:
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        found.setdefault(name, []).append(call)
-    return found
+    return group((getattr(call.func, "attr", getattr(call.func, "id", "")), call) for call in module.calls)
 
 
 def index_puts(module: Names) -> dict[tuple[ast.AST, str, object], list[ast.expr]]:
     """Return the values that a module puts into dictionaries, by owner, text and key: Ellipsis if it is no constant."""
-    found = dict[tuple[ast.AST, str, object], list[ast.expr]]()
-    for owner, key, value in module.puts:
-        wanted = key.value if isinstance(key, ast.Constant) else ...
-        found.setdefault((module.owner_of(owner), ast.unparse(owner), wanted), []).append(value)
-    return found
+    wanted = ((key.value if isinstance(key, ast.Constant) else ..., owner, value) for owner, key, value in module.puts)
+    return group(((module.owner_of(owner), ast.unparse(owner), key), value) for key, owner, value in wanted)

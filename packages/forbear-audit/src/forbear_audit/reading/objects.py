@@ -7,6 +7,7 @@ from typing import Self, cast
 from forbear_audit.reading.names import DEEPEST, Names, choose_only, is_none
 from forbear_audit.reading.scopes import Function, defaults, from_package
 from forbear_audit.reading.sources import parse
+from forbear_audit.reading.syntax import group
 
 _MOST_FIELDS = 100  # of a class
 _MOST_BASES = 20  # of a class, and classes that one is made of
@@ -300,10 +301,7 @@ def is_stub(function: Function) -> bool:
 
 def _index_methods(module: Names) -> dict[str, list[ast.ClassDef]]:
     """Return the classes of a module by the names of their methods."""
-    found = dict[str, list[ast.ClassDef]]()
-    for owner, name in module.methods:
-        found.setdefault(name, []).append(owner)
-    return found
+    return group((name, owner) for owner, name in module.methods)
 
 
 def names_of(owner: ast.ClassDef) -> set[str]:

@@ -8,10 +8,20 @@ from typing import Any, TypeVar
 from forbear_audit.reading.scopes import walk_inside
 
 _Node = TypeVar("_Node", bound=ast.AST)
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operators.add, ast.Sub: operators.sub, ast.Mult: operators.mul, ast.Pow: pow,
     ast.Div: lambda one, other: one / other,
 }  # fmt: skip
+
+
+def group(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
+    """Return the values of pairs by their keys."""
+    found = dict[_K, list[_V]]()
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def find_all(nodes: Iterable[ast.AST], kind: type[_Node]) -> Iterator[_Node]:

@@ -14,7 +14,7 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import ACTING_METHODS, WORD_STARTS
 from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy, RetryUse
 from forbear_audit.reading.scopes import Function, from_package, keyword, list_passed, parameters
-from forbear_audit.reading.syntax import calls_in, find_all
+from forbear_audit.reading.syntax import calls_in, find_all, group
 from forbear_audit.rules.policies import find_sources, read_policy
 from forbear_audit.rules.repeaters import Repeater, find_repeaters, make_repeater
 
@@ -72,11 +72,8 @@ def _index_batches(module: Module) -> dict[ast.Call, list[ast.Call]]:
 
 def _index_mounted(module: Module) -> dict[ast.expr | None, list[ast.expr]]:
     """Return the adapters that a module mounts, by what made the session."""
-    found = dict[ast.expr | None, list[ast.expr]]()
-    for call in module.calls_of("mount"):
-        if isinstance(call.func, ast.Attribute) and len(call.args) > 1:
-            found.setdefault(module.value(call.func.value), []).append(call.args[1])
-    return found
+    mounts = [(call.func, call.args[1]) for call in module.calls_of("mount") if len(call.args) > 1]
+    return group((module.value(made.value), given) for made, given in mounts if isinstance(made, ast.Attribute))
 
 
 def _find_layer(module: Module, call: ast.Call, function: ast.Attribute) -> _Layer | None:

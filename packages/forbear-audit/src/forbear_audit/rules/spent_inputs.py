@@ -7,7 +7,7 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import FILE_MODE, REWINDS, STREAMS
 from forbear_audit.reading.retry_use import RetryUse
 from forbear_audit.reading.scopes import list_passed, parameters, walk_inside
-from forbear_audit.reading.syntax import calls_in
+from forbear_audit.reading.syntax import calls_in, group
 
 _BODIES = ("data", "content", "body", "files", "fileobj", "Body", "Fileobj")
 """The options by which a body is sent."""
@@ -88,10 +88,7 @@ def find_spent(module: Module, use: RetryUse, body: list[ast.stmt], own: set[str
 
 def _index_appended(module: Module) -> dict[str, list[ast.Call]]:
     """Return the calls of a module that append to a list, by their text."""
-    found = dict[str, list[ast.Call]]()
-    for call in module.calls_of("append"):
-        found.setdefault(ast.unparse(call.func), []).append(call)
-    return found
+    return group((ast.unparse(call.func), call) for call in module.calls_of("append"))
 
 
 def _find_read(body: list[ast.stmt]) -> Iterator[ast.expr]:

@@ -84,13 +84,10 @@ def judge(
     if target is None:
         return [unstable(test, f"{fault.label}#{fault.number} did not occur in the run with the fault")]
     return [
-        StormFinding(kind, _rule(kind, run), test, target.site, f"{target.label}#{target.number}", str(fault), text)
+        StormFinding(kind, rule, test, target.site, f"{target.label}#{target.number}", str(fault), text)
         for kind, text in _judge_all(clean, run, target, limits, nested=nested)
+        for rule in ["CATCH-ALL" if kind == "late" and run.ends.found else KINDS[kind].rule]
     ]
-
-
-def _rule(kind: str, run: RunRecord) -> str:
-    return "CATCH-ALL" if kind == "late" and run.ends.found else KINDS[kind].rule
 
 
 def _judge_all(
@@ -141,10 +138,10 @@ def _duplicates(clean: RunRecord, run: RunRecord, target: SentCall) -> Iterator[
     again = len(sent) > sum(_is_again(call, target) for call in clean.calls)
     if not again and sum(call.unsafe for call in run.calls) <= sum(call.unsafe for call in clean.calls):
         return
-    rose = _find_risen_count(clean, run, new=again)
+    rose, sent_as = _find_risen_count(clean, run, new=again), (target.label, target.number)
     if rose is not None:
         yield "duplicated", f"executed again after its response was {_HOW[target.fault]}: {rose}"
-    elif again and not _is_counted(clean, target):
+    elif again and not any(call.counted for call in clean.calls if (call.label, call.number) == sent_as):
         keys = {call.key for call in sent[sent.index(target) :] if call.site == target.site}
         how = f"sent again after its response was {_HOW[target.fault]}"
         if None in keys:
@@ -181,11 +178,6 @@ def _find_risen_count(clean: RunRecord, run: RunRecord, *, new: bool) -> str | N
         if others and before.total() and effects.total() > before.total():
             return f"`{source}` rose by {effects.total()} instead of {before.total()}"
     return None
-
-
-def _is_counted(clean: RunRecord, target: SentCall) -> bool:
-    """Return whether a server counts the effect of this call: a count rose in a clean run while it was sent."""
-    return any(call.counted for call in clean.calls if (call.label, call.number) == (target.label, target.number))
 
 
 _MISTAKES = (AttributeError, LookupError, NameError, TypeError, ValueError)

@@ -164,10 +164,6 @@ def _is_span(value: Any) -> bool:
     return value is None or (is_list(value) and len(value) == 2 and all(map(_is_line, value)))
 
 
-def _are_faults(value: Any) -> bool:
-    return is_list(value) and all(isinstance(name, str) and name.removesuffix("+") in FAULTS for name in value)
-
-
 _KEYS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "path": ("the name of a file", lambda value: isinstance(value, str) and 0 < len(value) <= 4096),
     "line": ("a number from 1", _is_line),
@@ -175,6 +171,9 @@ _KEYS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "text": ("a line of code", lambda value: isinstance(value, str)),
     "call": ("the first and the last line, or null", _is_span),
     "function": ("the first and the last line, or null", _is_span),
-    "faults": (f"a list of faults ({', '.join(FAULTS)}; + makes them last)", _are_faults),
+    "faults": (
+        f"a list of faults ({', '.join(FAULTS)}; + makes them last)",
+        lambda value: is_list(value) and all(isinstance(one, str) and one.removesuffix("+") in FAULTS for one in value),
+    ),
 }
 """The keys of a place: what each must be, and whether a value is it."""

@@ -13,7 +13,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from types import CodeType
 from typing import Any, Literal
 
 import pytest
@@ -189,7 +188,9 @@ class StormPlugin:
         run = self._next
         if run is None:
             return (yield)
-        with observing(run.fault, run.options.limits, run.options.effects, run.clean, _code(item)) as run.seen:
+        function = getattr(item, "function", None)
+        code = None if function is None else getattr(inspect.unwrap(function), "__code__", None)  # a doctest has none
+        with observing(run.fault, run.options.limits, run.options.effects, run.clean, code) as run.seen:
             return (yield)
 
     @pytest.hookimpl(specname="pytest_runtest_makereport")
@@ -278,7 +279,7 @@ def _quiet(item: pytest.Item) -> Generator[None]:
     """Keep reports of subtests within the block from all plugins, and errors of threads out of the warnings."""
     caller: Any = item.config.hook.pytest_runtest_logreport
     execute = caller._hookexec
-    caller._hookexec = _skip_result
+    caller._hookexec = lambda *_: []
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pytest.PytestUnhandledThreadExceptionWarning)
@@ -291,19 +292,9 @@ def _quiet(item: pytest.Item) -> Generator[None]:
             item.config.stash[key].pop(getattr(item, "id", item.nodeid), None)
 
 
-def _skip_result(*_: object) -> list[object]:
-    return []
-
-
 def _renew(item: pytest.Item) -> None:
     """Let the next run of a method have an instance of its own, as each test has."""
     if isinstance(item, pytest.Function) and inspect.ismethod(item.obj) and not inspect.isclass(item.obj.__self__):
         internal: Any = item
         internal.__dict__.pop("_instance", None)
         internal._obj = internal._getobj()
-
-
-def _code(item: pytest.Item) -> CodeType | None:
-    """Return the code of a test's function, None for a test without one, such as a doctest."""
-    function = getattr(item, "function", None)
-    return None if function is None else getattr(inspect.unwrap(function), "__code__", None)
