@@ -18,7 +18,7 @@ from forbear_audit.cli.fixes import advise_figures, apply_fixes, check_options, 
 from forbear_audit.cli.text import print_finding, print_rule, print_summary, printable
 
 if TYPE_CHECKING:
-    from forbear_audit import Audit, AuditSettings, Finding
+    from forbear_audit import Audit, AuditSettings
     from forbear_audit.fixes import FixedFile
     from forbear_audit.rules.baseline import Baseline
 
@@ -217,7 +217,8 @@ def _baseline(settings: "AuditSettings") -> "Baseline | None":
 def _print(result: "Audit", fixed: "list[FixedFile]", *, as_json: bool, as_sarif: bool) -> None:
     if as_json:
         document = {
-            "findings": [_fields(finding) for finding in result.findings],
+            # without what only SARIF needs
+            "findings": [{k: v for k, v in asdict(one).items() if k != "last_text"} for one in result.findings],
             "unread": [asdict(unread) for unread in result.unread],
             "files": result.files,
             "lines": result.lines,
@@ -242,8 +243,3 @@ def _print(result: "Audit", fixed: "list[FixedFile]", *, as_json: bool, as_sarif
         for remark in result.remarks:
             warn(printable(str(remark)))
         print_summary(result)
-
-
-def _fields(finding: "Finding") -> dict[str, Any]:
-    """Return the fields of a finding for JSON, without those that only SARIF needs."""
-    return {name: value for name, value in asdict(finding).items() if name != "last_text"}

@@ -108,8 +108,6 @@ def _is_client(module: Module, call: ast.Call, owner: ast.expr) -> bool:
     if note.partition(".")[0] in LIBRARIES:
         return _makes_client(note)
     name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
-    if isinstance(owner, ast.Subscript):
-        name = str(module.constant(owner.slice))
     named = not module.packages.isdisjoint(LIBRARIES) and bool(patterns.HTTP_CLIENTS.search(name))
     has_path = any("/" in (read_text(module, item) or "") for item in call.args[:2])
     return (named and has_path) or ((named or has_path) and any(item.arg in _OPTIONS for item in call.keywords))

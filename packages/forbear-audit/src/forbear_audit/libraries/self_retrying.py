@@ -191,8 +191,6 @@ def _read_adapter(home: Module, mount: ast.Call) -> str | None:
         if ast.unparse(call.func) == "super().__init__":  # an adapter of the package
             home, adapter = place, call
     option = keyword(adapter, "max_retries") if isinstance(adapter, ast.Call) else None
-    if isinstance(adapter, ast.Call) and home.name_of(adapter.func).endswith("RetryAdapter"):
-        return "its adapter retries"
     if option is None:
         return None
     retries = home.value(option)

@@ -12,13 +12,8 @@ _COUNTS = ("range", "count", "repeat", "cycle")
 
 def find_iterated_call(module: Module, loop: Loop) -> tuple[ast.Call, str] | None:
     """Return the call that a `for` iterates, without `enumerate`, and the last part of its name; None without one."""
-    call = None if isinstance(loop, ast.While) else loop.iter
-    while isinstance(call, ast.Call):
-        name = module.name_of(call.func).rpartition(".")[2]
-        if name not in _WRAPPERS or not call.args:
-            return call, name
-        call = call.args[0]
-    return None
+    call = _unwrap(module, loop.iter) if not isinstance(loop, ast.While) else None
+    return (call, module.name_of(call.func).rpartition(".")[2]) if isinstance(call, ast.Call) else None
 
 
 def find_generator(module: Module, loop: Loop) -> tuple[Module, Loop] | None:
@@ -47,11 +42,16 @@ def is_counting(module: Module, loop: Loop) -> bool:
 
 def list_iterated(module: Module, loop: ast.For | ast.AsyncFor) -> tuple[object, ...] | None:
     """Return the values that a `for` takes from a list in the code, or by `enumerate` from any; None if unknown."""
-    source = loop.iter
-    while isinstance(source, ast.Call) and module.name_of(source.func) in _WRAPPERS and source.args:
-        source = source.args[0]
+    source = _unwrap(module, loop.iter)
     is_list = isinstance(source, (ast.Tuple, ast.List)) or source is not loop.iter
     return module.items(source) if is_list else None
+
+
+def _unwrap(module: Module, source: ast.expr) -> ast.expr:
+    """Return what is iterated without `reversed` and `enumerate`."""
+    while isinstance(source, ast.Call) and module.name_of(source.func) in _WRAPPERS and source.args:
+        source = source.args[0]
+    return source
 
 
 def list_yielded(home: Module, loop: Loop) -> list[ast.expr]:

@@ -228,7 +228,7 @@ def _count_compared_attempts(module: Module, loop: Loop, counting: set[str]) -> 
             if truth(module, leaf, 200) is not None:
                 continue  # that is success, not a limit
             if names_in(leaf) & counting:
-                return _limit(module, loop, leaf, counting)
+                return _limit(module, loop, leaf)
             if names_in(leaf) & (errors | results):
                 continue
             if isinstance(leaf, ast.Name) and _is_set_once(module, loop, leaf):
@@ -268,7 +268,7 @@ def _is_set_once(module: Module, loop: Loop, flag: ast.Name) -> bool:
     return values[:1] in ([False], [True]) and stored == [not values[0]]
 
 
-def _limit(module: Module, loop: Loop, leaf: ast.expr, counting: set[str]) -> float | None:
+def _limit(module: Module, loop: Loop, leaf: ast.expr) -> float | None:
     """Return the number of attempts that a counter from 0 or 1 is compared with, None if it cannot be read."""
     if isinstance(leaf, ast.Name) or (isinstance(leaf, ast.Compare) and module.constant(leaf.comparators[0]) == 0):
         return _countdown(module, loop, leaf.left if isinstance(leaf, ast.Compare) else leaf)

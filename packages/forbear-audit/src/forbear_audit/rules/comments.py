@@ -16,7 +16,6 @@ class _Comment:
 
     line: int
     rules: frozenset[str]
-    names_rules: bool
     whole_file: bool
     alone: bool
     used: bool = False
@@ -75,7 +74,7 @@ def read_comments(text: str) -> Comments:
             names = {f"[{match[2].strip()}"}  # the bracket is not closed
         result.unknown += [(line, name) for name in sorted(names - set(RULES))]
         rules = frozenset(names & set(RULES)) if named else frozenset(RULES)
-        result.add(_Comment(line, rules, named, bool(match[1]), alone))
+        result.add(_Comment(line, rules, bool(match[1]), alone))
     return result
 
 

@@ -175,6 +175,12 @@ class RunRecord:
         self.injected.append(error)
         return error
 
+    def lose(self, call: SentCall, lost: BaseException, late: BaseException) -> BaseException:
+        """Return the error of a response that is lost, or of one that comes too late, as the fault of the call says."""
+        if call.fault == "slow":
+            self.time.advance(call.timeout or 0)
+        return self.inject(late if call.fault == "slow" else lost)
+
 
 _current: list[RunRecord] = []
 _unrecorded: list[int] = []

@@ -82,10 +82,8 @@ def _spoil(record: RunRecord, call: SentCall, response: Any, body: bytes) -> Any
         response.content = content
         return response
     response.close()
-    if call.fault == "slow":
-        record.time.advance(call.timeout or 0)
-        raise record.inject(aiohttp.SocketTimeoutError("Timeout on reading data from socket"))
-    raise record.inject(aiohttp.ServerDisconnectedError())
+    late = aiohttp.SocketTimeoutError("Timeout on reading data from socket")
+    raise record.lose(call, aiohttp.ServerDisconnectedError(), late)
 
 
 class _Sink:

@@ -102,11 +102,9 @@ class _RefusingBackend:
 
 def _spoil(core: Any, record: RunRecord, call: SentCall, response: Any, body: bytes) -> Any:
     """Raise the error of a lost or slow response, or return the response with half of its body."""
-    if call.fault == "lost":
-        raise record.inject(core.RemoteProtocolError("Server disconnected without sending a response."))
-    if call.fault == "slow":
-        record.time.advance(call.timeout or 0)
-        raise record.inject(core.ReadTimeout("timed out"))
+    if call.fault in ("lost", "slow"):
+        lost = core.RemoteProtocolError("Server disconnected without sending a response.")
+        raise record.lose(call, lost, core.ReadTimeout("timed out"))
     error = core.RemoteProtocolError("peer closed connection without sending complete message body")
     half = _Half(body, record.inject(error))
     return core.Response(response.status, headers=response.headers, content=half, extensions=response.extensions)

@@ -117,15 +117,8 @@ async def _read(
                 await finish(original(self, *args, **kwargs))
     delattr(self, _ATTRIBUTE)
     await _disconnect(self)
-    raise _error(errors, record, pending.call)
-
-
-def _error(errors: Any, record: RunRecord, call: SentCall) -> BaseException:
-    error: BaseException = errors.ConnectionError("Connection closed by server.")
-    if call.fault == "slow":
-        record.time.advance(call.timeout or 0)
-        error = errors.TimeoutError("Timeout reading from socket")
-    return record.inject(error)
+    late = errors.TimeoutError("Timeout reading from socket")
+    raise record.lose(pending.call, errors.ConnectionError("Connection closed by server."), late)
 
 
 def _pack(command: str | bytes | Iterable[bytes]) -> list[bytes]:

@@ -73,13 +73,11 @@ def _send(
         body = response.read(decode_content=False)
         response.close()
         conn.close()
-    if call.fault == "lost":
-        raise record.inject(RemoteDisconnected("Remote end closed connection without response"))
-    if call.fault == "slow":
+    if call.fault in ("lost", "slow"):
         from urllib3.exceptions import ReadTimeoutError
 
-        record.time.advance(call.timeout or 0)
-        raise record.inject(ReadTimeoutError(self, url, f"Read timed out. (read timeout={call.timeout})"))
+        late = ReadTimeoutError(self, url, f"Read timed out. (read timeout={call.timeout})")
+        raise record.lose(call, RemoteDisconnected("Remote end closed connection without response"), late)
     headers = {name: value for name, value in response.headers.items() if name.lower() != "transfer-encoding"}
     headers["Content-Length"] = str(len(body))
     return respond(response.status, headers, _HalfFile(body, record), response.reason)
