@@ -71,7 +71,7 @@ def _read_options(module: Module, call: ast.Call, *, late: bool = False) -> Retr
     has_jitter = jitter is None or module.constant(jitter) is not False
     waits = Waits("unknown" if grows is ... else "growing" if grows else "fixed", has_jitter)
     more = ast.Call(call.func, [], [ast.keyword(None, kept)] if (kept := keyword(call, "retry_kwargs")) else [])
-    kept_limit = keyword(module.whole(module.locate(ast.copy_location(more, call), call)), "max_retries")
+    kept_limit = keyword(module.whole(module.locate(more, call)), "max_retries")
     limits = _read_limits(module, kept_limit or keyword(call, "max_retries"))
     return RetryPolicy("celery", limits, waits, RetriedErrors(error_names(module, retried), retried))
 

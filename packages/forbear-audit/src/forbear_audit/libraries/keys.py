@@ -84,9 +84,7 @@ def _fields_of_object(module: Module, dump: ast.Call) -> Iterator[tuple[str, ast
     known = module.type_of(given)
     for owner, name in known[0].assigned if known is not None else ():
         if known is not None and owner is known[1]:
-            field = ast.copy_location(ast.Attribute(given, name, ast.Load()), given)
-            module.parents[field] = module.parents.get(dump, module.tree)
-            yield name, field
+            yield name, module.locate(ast.Attribute(given, name, ast.Load()), dump)
 
 
 def _items(module: Module, expr: ast.expr | None, depth: int = 1) -> Iterator[tuple[str, ast.expr]]:

@@ -190,7 +190,7 @@ class Module(Objects):
         function, args, keywords = call.func, list(call.args), list(call.keywords)
         place = RUNNERS.get(function.attr) if isinstance(function, ast.Attribute) else None
         if place is not None and len(args) > place and self.is_function(args[place]):
-            call = self.locate(ast.copy_location(ast.Call(args[place], args[place + 1 :], keywords), call), call)
+            call = self.locate(ast.Call(args[place], args[place + 1 :], keywords), call)
             function, args = args[place], args[place + 1 :]
         made = self.value(function) if isinstance(function, (ast.Name, ast.Attribute)) else function
         if (named := self._find_named(made)) is not None:
@@ -209,8 +209,7 @@ class Module(Objects):
         for option in keywords:
             options = self._options(option.value) if option.arg is None else None
             result += [option] if options is None else options
-        written = ast.copy_location(ast.Call(func=function, args=given, keywords=result), call)
-        return self.locate(written, call)
+        return self.locate(ast.Call(func=function, args=given, keywords=result), call)
 
     def _find_named(self, made: ast.expr | None) -> ast.expr | None:
         """Return the attribute that `getattr(owner, "name")` is, None for any other expression."""
@@ -218,7 +217,7 @@ class Module(Objects):
             case ast.Call(func=ast.Name("getattr"), args=[owner, given, *_]):
                 name = self.constant(given)
                 if isinstance(name, str) and name.isidentifier():
-                    return self.locate(ast.copy_location(ast.Attribute(owner, name, ast.Load()), made), made)
+                    return self.locate(ast.Attribute(owner, name, ast.Load()), made)
             case _:
                 pass
         return None

@@ -141,7 +141,7 @@ class Names(Scopes):
     def locate(self, made: _E, like: ast.expr) -> _E:
         """Return an expression that was written out, which from now on stands where another one stands."""
         home = self._homes.get(like, self)
-        home.parents[made] = home.parents.get(like, home.tree)
+        home.parents[ast.copy_location(made, like)] = home.parents.get(like, home.tree)
         if home is not self:
             part = made.func if isinstance(made, ast.Call) else made
             self.adopt(home, part)

@@ -83,8 +83,7 @@ class Objects(Names):
             return home, None
         text = ast.copy_location(ast.Constant(wanted.attr), found)
         args = [text if isinstance(item, ast.Name) and item.id == name else item for item in found.args]
-        made = ast.copy_location(ast.Call(found.func, args, found.keywords), found)
-        return home, home.locate(made, found)
+        return home, home.locate(ast.Call(found.func, args, found.keywords), found)
 
     def _find_made_with(
         self, place: Self, owner: ast.ClassDef, made: ast.Call, name: str, node: ast.expr | None

@@ -97,7 +97,7 @@ def _find_passed(module: Module, call: ast.Call, seen: set[int]) -> Iterator[Ret
     options = [option for option in call.keywords if option.arg not in ("fargs", "fkwargs")]
     policy = read_policy(module, ast.copy_location(ast.Call(call.func, call.args[3:], options), call))
     passed = ast.Call(call.func, [*given, *getattr(module.value(args), "elts", [])], [])
-    code = _read_repeated_code(module, module.locate(ast.copy_location(passed, call), call), 0)
+    code = _read_repeated_code(module, module.locate(passed, call), 0)
     if policy is not None and code is not None:
         seen.add(id(call))
         yield RetryUse(policy, call, code)
@@ -195,11 +195,9 @@ def _read_given_code(module: Module, call: ast.Call, known: Repeater) -> Repeate
     if given is None or (known.taken is None and (len(call.args) != 1 or call.keywords)):
         return None
     index = (known.taken or (0, ""))[0]
-    position = index if len(call.args) > index else len(call.args)
-    passed = call if len(call.args) > index else ast.copy_location(ast.Call(call.func, [*call.args, given], []), call)
-    if passed is not call:
-        module.parents[passed] = module.parents.get(call, module.tree)
-    return _read_repeated_code(module, passed, position)
+    if len(call.args) > index:
+        return _read_repeated_code(module, call, index)
+    return _read_repeated_code(module, module.locate(ast.Call(call.func, [given], []), call), 0)
 
 
 def _read_method(module: Module, call: ast.Call, known: Repeater, owner: ast.expr) -> RepeatedCode | None:
@@ -212,18 +210,15 @@ def _read_method(module: Module, call: ast.Call, known: Repeater, owner: ast.exp
     if isinstance(call.func, ast.Attribute) and ast.unparse(owner).startswith("self."):
         place = call.func.value
         for part in ast.unparse(owner).split(".")[1:]:
-            place = module.locate(ast.copy_location(ast.Attribute(place, part, ast.Load()), call), call)
+            place = module.locate(ast.Attribute(place, part, ast.Load()), call)
     elif isinstance(owner, ast.Name) and known.maker is not None and owner.id not in known.home.imports:
         place = known.home.pass_arguments(known.maker, call, module).get(owner.id)
     if place is None:
         return None
-    method = module.locate(ast.copy_location(ast.Attribute(place, name, ast.Load()), call), call)
-    rest = [item for item in call.args if item is not given]
-    passed = ast.copy_location(
-        ast.Call(call.func, [method, *rest], [o for o in call.keywords if o.value is not given]), call
-    )
-    module.parents[passed] = module.parents.get(call, module.tree)
-    return _read_repeated_code(module, passed, 0)
+    method = module.locate(ast.Attribute(place, name, ast.Load()), call)
+    args = [item for item in call.args if item is not given]
+    passed = ast.Call(call.func, [method, *args], [item for item in call.keywords if item.value is not given])
+    return _read_repeated_code(module, module.locate(passed, call), 0)
 
 
 def _read_repeated_code(module: Module, call: ast.Call, position: int) -> RepeatedCode | None:
@@ -236,8 +231,7 @@ def _read_repeated_code(module: Module, call: ast.Call, position: int) -> Repeat
         made = module.value(given)
     if isinstance(made, ast.Lambda):
         return RepeatedCode([ast.copy_location(ast.Expr(made.body), made)], by_call=True)
-    sent = ast.copy_location(ast.Call(func=given, args=args, keywords=keywords), call)
-    module.parents[sent] = module.parents.get(call, module.tree)
+    sent = module.locate(ast.Call(func=given, args=args, keywords=keywords), call)
     home, function = module.resolve_call(sent)
     if function is not None and home is module:
         return RepeatedCode(function.body, function, by_call=True, call=sent)

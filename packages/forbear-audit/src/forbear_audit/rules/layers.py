@@ -16,7 +16,7 @@ from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy, RetryUse
 from forbear_audit.reading.scopes import Function, from_package, keyword, list_passed, parameters
 from forbear_audit.reading.syntax import calls_in, find_all, group
 from forbear_audit.rules.policies import find_sources, read_policy
-from forbear_audit.rules.repeaters import Repeater, find_repeaters, make_repeater
+from forbear_audit.rules.repeaters import Repeater, find_repeaters
 
 _STEPS = 6  # from a part to the client
 _DEEPEST = 3  # arguments of arguments, and methods of a layer
@@ -163,7 +163,8 @@ def _find_classes(module: Module) -> dict[tuple[ast.AST, bool], Repeater]:
         sides = (side for test in find_all(function.body, ast.Compare) for side in (test.left, *test.comparators))
         if any(ast.unparse(side).endswith(("method", "method.upper()")) for side in sides):
             continue  # it looks at the request or the name of the RPC: it knows what it repeats
-        known = make_repeater(module, source, module.methods.get((owner, "__init__")), None)
+        init = module.methods.get((owner, "__init__"))
+        known = Repeater(module, source.policy, source.made, init, None, awaits=True)
         passed = {*_list_passed(module, function, source.region, 0)}
         found |= dict.fromkeys([(owner, inherits) for inherits in (False, *({True} & passed)) if passed], known)
     return found

@@ -7,7 +7,7 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import RetryPolicy
 from forbear_audit.reading.scopes import Function, Loop, call_like, keyword, list_passed, parameters
 from forbear_audit.reading.syntax import calls_in
-from forbear_audit.rules.policies import Source, find_sources, read_source
+from forbear_audit.rules.policies import find_sources, read_source
 
 _DEEPEST = 3  # functions that pass their parameter on
 _MOST_READ = 200  # uses of one repeater whose own options are read
@@ -107,13 +107,6 @@ def _find_passing(module: Module, function: Function, depth: int) -> Repeater | 
     return None
 
 
-def make_repeater(
-    home: Module, source: Source, maker: Function | None, taken: tuple[int, str] | None, owner: ast.expr | None = None
-) -> Repeater:
-    """Return the repeater that a source is."""
-    return Repeater(home, source.policy, source.made, maker, taken, awaits=True, owner=owner)
-
-
 def find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
     """Return the functions and classes of a module that repeat what they get."""
     found = dict[ast.AST, Repeater]()
@@ -130,7 +123,9 @@ def find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
         if taking is None:
             held = _find_held(module, region)
             if held is not None:
-                found[held] = make_repeater(module, known, module.methods.get((held, "__init__")), None)
+                found[held] = Repeater(
+                    module, policy, source, module.methods.get((held, "__init__")), None, awaits=True
+                )
             continue
         names = {one.arg for one in parameters(taking)}
         awaits = any(isinstance(module.parents.get(c), ast.Await) for c in calls if ast.unparse(c.func) in names)
