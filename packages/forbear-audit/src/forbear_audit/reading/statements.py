@@ -5,6 +5,7 @@ import copy
 from collections.abc import Iterator
 
 _IMPORTS = ("import_module", "importorskip")
+_SUPPRESS = ("suppress", "contextlib.suppress")
 
 
 def find_swallowing(tree: ast.Module) -> Iterator[tuple[str, list[ast.ExceptHandler]]]:
@@ -23,19 +24,15 @@ def open_block(node: ast.With | ast.TryStar, own: dict[str, list[ast.ExceptHandl
     if isinstance(node, ast.TryStar):
         return ast.copy_location(ast.Try(node.body, node.handlers, node.orelse, node.finalbody), node)
     match node.items:
-        case [ast.withitem(context_expr=ast.Call(func=func, args=types) as call)] if ast.unparse(func) in (
-            "suppress",
-            "contextlib.suppress",
-        ):
+        case [ast.withitem(context_expr=ast.Call(func=func, args=types) as call)] if ast.unparse(func) in _SUPPRESS:
             caught = ast.copy_location(ast.Tuple(elts=types, ctx=ast.Load()), call)
             handler = ast.ExceptHandler(type=caught, name=None, body=[ast.copy_location(ast.Pass(), call)])
-            opened = ast.Try(body=node.body, handlers=[ast.copy_location(handler, call)], orelse=[], finalbody=[])
-            return ast.copy_location(opened, node)
+            handlers = [ast.copy_location(handler, call)]
         case [ast.withitem(context_expr=ast.Call(func=ast.Name(name)), optional_vars=None)] if name in own:
             handlers = copy.deepcopy(own[name])
-            return ast.copy_location(ast.Try(body=node.body, handlers=handlers, orelse=[], finalbody=[]), node)
         case _:
             return node
+    return ast.copy_location(ast.Try(body=node.body, handlers=handlers, orelse=[], finalbody=[]), node)
 
 
 def list_imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:

@@ -123,9 +123,8 @@ def find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
         if taking is None:
             held = _find_held(module, region)
             if held is not None:
-                found[held] = Repeater(
-                    module, policy, source, module.methods.get((held, "__init__")), None, awaits=True
-                )
+                init = module.methods.get((held, "__init__"))
+                found[held] = Repeater(module, policy, source, init, None, awaits=True)
             continue
         names = {one.arg for one in parameters(taking)}
         awaits = any(isinstance(module.parents.get(c), ast.Await) for c in calls if ast.unparse(c.func) in names)
