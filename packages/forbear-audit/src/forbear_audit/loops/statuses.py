@@ -53,8 +53,8 @@ def truth(module: Module, test: ast.expr, status: Status) -> bool | None:
         case ast.Compare():
             sides = [test.left, *test.comparators]
             pairs = zip(sides, test.ops, sides[1:], strict=False)
-            values = [_compare(module, left, operator, right, status) for left, operator, right in pairs]
-            return False if False in values else None if None in values else True
+            known = [_compare(module, left, operator, right, status) for left, operator, right in pairs]
+            return False if False in known else None if None in known else True
         case ast.Attribute(attr=name) if name in _GROUPS:
             return None if status is None else status in _GROUPS[name]
         case _ if _counts_failures(test):

@@ -18,7 +18,7 @@ _POLLS = ("poll", "flush", "select")  # with the time to wait for an event: `pro
 
 
 def sleeps(module: Module, nodes: list[ast.stmt]) -> list[ast.Call]:
-    """Return the calls of sleep in a piece of code, and those that wait so long for an event which stops the loop."""
+    """Return the calls of sleep in a piece of code; to wait some time for an event that ends the loop is one."""
     return [
         call
         for call in calls_in(nodes)

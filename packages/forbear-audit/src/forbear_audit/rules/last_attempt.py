@@ -149,11 +149,11 @@ def find_hidden_ends(module: Module) -> Iterator[tuple[str, ast.AST, str, str]]:
 
 def _read_callback(module: Module, call: ast.Call, end: ast.expr) -> Iterator[tuple[ast.AST, str]]:
     """Yield where a function for the end of the attempts raises an error without the last one, or tells nobody why."""
-    home, function = module.resolve_call(call_like(end, end))
-    function = value if isinstance(value := module.value(end), ast.Lambda) else function
+    home, defined = module.resolve_call(call_like(end, end))
+    function = value if isinstance(value := module.value(end), ast.Lambda) else defined
     if function is None or home is not module or "outcome" in ast.unparse(function):
         return
-    body = [ast.Return(function.body)] if isinstance(function, ast.Lambda) else function.body
+    body: list[ast.stmt] = [ast.Return(function.body)] if isinstance(function, ast.Lambda) else function.body
     raises, returns = [*find_all(body, ast.Raise)], [*find_all(body, ast.Return)]
     for node in raises:
         if isinstance(node.exc, ast.Call) and node.cause is None:
@@ -173,8 +173,8 @@ def _is_time_over(use: RetryUse, raised: ast.Raise) -> bool:
     return bool(use.policy.limits.deadline) and bool(TIMED_OUT.search(error))
 
 
-def _is_final(module: Module, loop: Loop, node: ast.Raise, counting: set[str]) -> bool:
-    """Return whether a `raise` in a loop stands for the end of the attempts: no test of something else is around."""
+def _is_final(module: Module, loop: Loop, node: ast.stmt, counting: set[str]) -> bool:
+    """Return whether a `raise` or `return` in a loop ends the attempts: no test of something else is around."""
     around = next(part for part in module.ancestors(node) if isinstance(part, (ast.If, ast.ExceptHandler, Loop)))
     if around is loop:  # it stands below the handler, which goes on unless the attempts are used up
         handlers = statements_of_handlers(loop.body)

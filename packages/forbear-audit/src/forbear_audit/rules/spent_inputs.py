@@ -101,8 +101,8 @@ def _find_read(body: list[ast.stmt]) -> Iterator[ast.expr]:
             parts += [part for part in shown if isinstance(part, ast.Name)]  # {"file": ("a.txt", file)}
             made = [part.args[0] for part in parts if isinstance(part, ast.Call) and part.args]
             inner = calls_in(each.body for each in made if isinstance(each, ast.Lambda))  # iter(lambda: f.read(9), b"")
-            parts += [each.func.value for each in inner if getattr(each.func, "attr", "") == "read"]
-            parts += [node.func.value] if isinstance(node.func, ast.Attribute) and node.func.attr == "read" else []
+            methods = [each.func for each in (node, *inner) if isinstance(each.func, ast.Attribute)]
+            parts += [method.value for method in methods if method.attr == "read"]
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
             parts = [node.iter]
         yield from (part for part in parts if isinstance(part, (ast.Name, ast.Attribute)))

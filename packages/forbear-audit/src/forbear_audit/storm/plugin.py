@@ -279,7 +279,7 @@ def _quiet(item: pytest.Item) -> Generator[None]:
     """Keep reports of subtests within the block from all plugins, and errors of threads out of the warnings."""
     caller: Any = item.config.hook.pytest_runtest_logreport
     execute = caller._hookexec
-    caller._hookexec = lambda *_: []
+    caller._hookexec = _skip_result
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pytest.PytestUnhandledThreadExceptionWarning)
@@ -290,6 +290,10 @@ def _quiet(item: pytest.Item) -> Generator[None]:
         key: Any = getattr(sys.modules.get("_pytest.subtests"), "failed_subtests_key", None)
         if key is not None and key in item.config.stash:  # pytest 9 counts failed subtests, by test
             item.config.stash[key].pop(getattr(item, "id", item.nodeid), None)
+
+
+def _skip_result(*_: object) -> list[object]:
+    return []
 
 
 def _renew(item: pytest.Item) -> None:
