@@ -6,7 +6,8 @@ Those in FRESH were written by somebody who knew no rule. Two who saw no finding
 the harbours, the authors themselves the desks, fields, offices and councils, another reader the trades, and one who
 knew the rules in part the firms. All are open but the mills and looms, which their authors labelled. So are the
 `styles`, `reach`, `layers` and `habits` in RECALL: who changed the rules wrote and labelled them, in the style of many
-companies, for forms and clients that were missed, and for what repeats the calls of others.
+companies, for forms and clients that were missed, and for what repeats the calls of others. LOST-CAUSE, STATE and
+OUTER-KEY were corrected by the mills and looms, which measure these no longer.
 """
 
 import random
