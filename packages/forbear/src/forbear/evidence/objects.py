@@ -9,6 +9,7 @@ from contextvars import ContextVar, copy_context
 from functools import partial
 from gc import get_referents
 from itertools import islice
+from opcode import opmap
 from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 
 from forbear.evidence.sent import WHOLE, classes_of, dict_of, get_own, is_stream, top_of
@@ -157,6 +158,23 @@ def codes_within(code: "CodeType", sharing: str = "") -> "Iterator[CodeType]":
         if type(inner) is CodeType and (not sharing or sharing in inner.co_freevars):
             yield inner
             yield from codes_within(inner, sharing)
+
+
+def list_stored(code: "CodeType") -> "set[str]":
+    """Return the names of the attributes and globals that code stores to, and the empty name if it stores items.
+
+    All variables of a script are globals. It does without `dis`, which a forked child must not load.
+    """
+    units, high, found = code.co_code, 0, set[str]()
+    for operation, low in () if _STORING.isdisjoint(units[::2]) else zip(units[::2], units[1::2], strict=True):
+        if operation in _STORING:
+            found.add("" if operation == _STORES_ITEM else code.co_names[high | low])
+        high = (high | low) << 8 if operation == _EXTENDED else 0
+    return found
+
+
+_STORES_ITEM, _EXTENDED = opmap["STORE_SUBSCR"], opmap["EXTENDED_ARG"]
+_STORING = frozenset({_STORES_ITEM, opmap["STORE_ATTR"], opmap["STORE_GLOBAL"], opmap["STORE_NAME"]})
 
 
 def names_of(code: "CodeType", *operations: str) -> "set[str]":

@@ -21,7 +21,7 @@ from forbear.evidence.objects import (
     dict_of_slots,
     list_held,
     list_near,
-    names_of,
+    list_stored,
     pick,
 )
 from forbear.evidence.sent import Sent, dict_of, get_own, package, request_of, top_of
@@ -82,13 +82,13 @@ def learn(frame: "FrameType") -> int:
     stored: set[str] = set()
     if client_of(frame) not in NO_CALLERS:
         names = {*code.co_varnames, *code.co_cellvars}
-        stored = _list_stored(code)
+        stored = _list_places(code)
         used = {name for each in (code, *codes_within(code)) for name in each.co_names}
         has_place = any("res" in name for name in (*names, *stored))
         helpers = [each for each in _list_helpers(frame, used) if not _SENDING.isdisjoint(each.co_names)]
         if helpers or has_place or not (names | used).isdisjoint(_SENDING | _USING | _RESPONSES):
             found |= _VARIABLES
-            stored.update(*map(_list_stored, helpers))
+            stored.update(*map(_list_places, helpers))
         if "-packages" in code.co_filename and any(name in names for name in _METHODS):
             found |= _WORDS
     if (count := len(_kept)) >= _MOST_CODES:
@@ -101,12 +101,12 @@ def learn(frame: "FrameType") -> int:
     return found
 
 
-def _list_stored(code: "CodeType") -> "set[str]":
+def _list_places(code: "CodeType") -> "set[str]":
     """Return the names of the attributes and globals that code stores to; all variables of a script are globals.
 
     If it stores an item, or appends one, it may have done so to whatever it names.
     """
-    found = names_of(code, "STORE_ATTR", "STORE_GLOBAL", "STORE_NAME", "STORE_SUBSCR")
+    found = list_stored(code)
     return set(code.co_names) if "" in found or not _KEEPING.isdisjoint(code.co_names) else found
 
 
