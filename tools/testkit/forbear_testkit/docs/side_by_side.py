@@ -48,7 +48,7 @@ class ScriptedWork:
 def one_clock() -> Generator[list[float]]:
     """Replace sleep, clock and chance for libraries that take them from `time` and `random`; yield the waits."""
     waits = list[float]()
-    began = time.monotonic()
+    began = time.monotonic() // 1  # whole seconds, so that sums of waits are exact
     wall = datetime(2026, 1, 1)  # noqa: DTZ001 - as the library reads it
 
     def sleep(seconds: float) -> None:
