@@ -5,6 +5,7 @@ Bytes of two generations are never joined.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from typing import Protocol
 
 from forbear.verdicts import PERMANENT, TRANSIENT, Verdict
@@ -17,12 +18,14 @@ from forbear_transfer.objects import Object
 from forbear_transfer.progress import current_progress
 from forbear_transfer.storage.calls import Retries, Sent
 from forbear_transfer.storage.client import Storage
+from forbear_transfer.threads import write_behind
 from forbear_transfer.wire.response import Response, WireError
 
 FAILURES = (WireError, OSError, HttpError, Stalled, WrongResponse)
 """The errors of one attempt whose verdict decides on another attempt. Any other error ends the download."""
 
 _MAX_IGNORED_RANGES = 2
+_MANY = 8 * 1024 * 1024
 
 
 class Gone(Exception):
@@ -186,26 +189,32 @@ class Fetch:
         sink needs only the beginning of the body.
         """
         moved = current_progress.get().moved
+        position = sink.position
 
         def cut(data: bytes) -> bytes:
-            if sink.position + len(data) <= stop:
-                return data
-            if whole:
-                raise WrongResponse(f"{self._sent}: the response goes on after byte {stop}, where it should end")
-            return data[: stop - sink.position]
+            nonlocal position
+            if position + len(data) > stop:
+                if whole:
+                    raise WrongResponse(f"{self._sent}: the response goes on after byte {stop}, where it should end")
+                data = data[: stop - position]
+            position += len(data)
+            return data
 
         if isinstance(sink, FileSink):
-            write = sink.write
+            many = stop - position >= _MANY  # a thread is worth its start: half of the time is writing
+            with write_behind(sink.write) if many else nullcontext(sink.write) as write:
 
-            def take(data: bytes) -> bool:
-                data = cut(data)
-                write(data)
-                moved(len(data))
-                return whole or sink.position < stop
+                def take(data: bytes) -> bool:
+                    data = cut(data)
+                    write(data)
+                    moved(len(data))
+                    if sink.on_write is not None:
+                        sink.on_write(len(data))
+                    return whole or position < stop
 
-            await response.pour(take)
+                await response.pour(take)
             return
-        while (whole or sink.position < stop) and (data := await response.readany()):
+        while (whole or position < stop) and (data := await response.readany()):
             data = cut(data)
             await sink.write(data)
             moved(len(data))
