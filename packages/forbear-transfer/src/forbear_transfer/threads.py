@@ -2,16 +2,13 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 _STEPS = 64
-_JOINED = 256 * 1024
-_MOST_BEHIND = 8
 
 _T = TypeVar("_T")
 
@@ -57,63 +54,6 @@ async def in_thread(function: Callable[..., _T], *values: Any) -> _T:
     called = asyncio.wrap_future(outcome)
     await _let_others_run(called)
     return await called
-
-
-@contextmanager
-def write_behind(write: Callable[[bytes], object]) -> Generator[Callable[[bytes], None]]:
-    """Yield a function that has a thread call `write` with the bytes that it gets, in their order.
-
-    Bytes are joined to at least 256 KiB, so that the threads seldom wait for each other. The thread is at most 8 calls
-    behind: then the function waits. The block ends when all bytes are written. After an error of `write` nothing more
-    is written: the function, or the end of the block, raises it.
-    """
-    queue: SimpleQueue[bytes | None] = SimpleQueue()
-    free: SimpleQueue[None] = SimpleQueue()  # faster than a semaphore
-    for _ in range(_MOST_BEHIND):
-        free.put(None)
-    errors: list[BaseException] = []
-    pieces: list[bytes] = []
-    size = 0
-
-    def run() -> None:
-        while (data := queue.get()) is not None:
-            if not errors:
-                try:
-                    write(data)
-                except BaseException as error:
-                    errors.append(error)
-            free.put(None)
-
-    def hand_on() -> None:
-        nonlocal size
-        free.get()
-        queue.put(b"".join(pieces))
-        pieces.clear()
-        size = 0
-
-    def take(data: bytes) -> None:
-        nonlocal size
-        if errors:
-            raise errors[0]
-        pieces.append(data)
-        size += len(data)
-        if size >= _JOINED:
-            hand_on()
-
-    thread = threading.Thread(target=run, daemon=True, name="forbear-writer")
-    thread.start()
-    try:
-        yield take
-    finally:
-        hand_on()
-        queue.put(None)
-        try:
-            thread.join()
-        except BaseException:  # an interrupt: the thread must not write on when the file is closed
-            thread.join()
-            raise
-        if errors:
-            raise errors[0]
 
 
 async def _let_others_run(called: asyncio.Future[_T]) -> None:

@@ -53,11 +53,18 @@ class Alone(BaseHTTPRequestHandler):
             end = int(last) + 1 if last else len(DATA)
             status, body = 206, DATA[int(first) : end]
             headers["Content-Range"] = f"bytes {first}-{end - 1}/{len(DATA)}"
+        if fault == "no end":
+            self.protocol_version = "HTTP/1.1"
+            headers["Transfer-Encoding"] = "chunked"
+            self._answer(status, b"%x\r\n%s\r\n" % (len(body), body), headers)
+            self.close_connection = True
+            return
         self._answer(status, body, headers)
 
     def _answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+        length = {} if "Transfer-Encoding" in headers else {"Content-Length": str(len(body))}
+        for name, value in {**headers, **length}.items():
             self.send_header(name, value)
         self.end_headers()
         with suppress(ConnectionError):  # the client has seen enough
@@ -92,3 +99,14 @@ async def test_the_next_request_is_answered(tmp_path: Path, where: str, fault: s
             await fetched(url, stream if where == "stream" else file, slices=3 if where == "slices" else None)
     assert (stream.getvalue() if where == "stream" else file.read_bytes()) == DATA
     assert len(requests) == (3 if where == "slices" else 1) + bool(fault)
+
+
+@pytest.mark.parametrize("where", ["file", "stream", "slices"])
+async def test_a_response_that_lacks_only_its_end_is_complete(tmp_path: Path, where: str) -> None:
+    """If the connection breaks after the last byte of the object, nothing is requested again."""
+    stream, file = io.BytesIO(), tmp_path / "file"
+    with served("no end") as (url, requests):
+        async with asyncio.timeout(30):
+            await fetched(url, stream if where == "stream" else file, slices=3 if where == "slices" else None)
+    assert (stream.getvalue() if where == "stream" else file.read_bytes()) == DATA
+    assert len(requests) == (3 if where == "slices" else 1)

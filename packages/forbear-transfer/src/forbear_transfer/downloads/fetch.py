@@ -12,20 +12,21 @@ from forbear.verdicts import PERMANENT, TRANSIENT, Verdict
 from forbear_transfer.checksum import Crc32c
 from forbear_transfer.downloads.description import GZIP, BodyDescription, Contradiction, WrongEncoding, describe_body
 from forbear_transfer.downloads.sinks import GZIP_MAGIC, FileSink, Sink
+from forbear_transfer.downloads.write_behind import WriteBehind
 from forbear_transfer.encryption import EncryptionKey, key_of
 from forbear_transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError, WrongResponse
 from forbear_transfer.objects import Object
 from forbear_transfer.progress import current_progress
 from forbear_transfer.storage.calls import Retries, Sent
 from forbear_transfer.storage.client import Storage
-from forbear_transfer.threads import write_behind
 from forbear_transfer.wire.response import Response, WireError
 
 FAILURES = (WireError, OSError, HttpError, Stalled, WrongResponse)
 """The errors of one attempt whose verdict decides on another attempt. Any other error ends the download."""
 
 _MAX_IGNORED_RANGES = 2
-_MANY = 8 * 1024 * 1024
+_BEHIND_FROM = 8 * 1024 * 1024
+"""The bytes of a response for which a thread is worth its start: half of the time of a large one is writing."""
 
 
 class Gone(Exception):
@@ -150,6 +151,8 @@ class Fetch:
                 if sink.position > furthest:
                     furthest = sink.position
                     retries.progressed()
+                    if furthest == sink.end and not sink.decoded and isinstance(error, WireError | OSError | Stalled):
+                        return  # all bytes are here, and only the end of the response is missing
                 await retries.after(error, self._verdict(error, sink))
             else:
                 if complete:
@@ -189,7 +192,7 @@ class Fetch:
         sink needs only the beginning of the body.
         """
         moved = current_progress.get().moved
-        position = sink.position
+        position = sink.position  # of what has arrived: a file may get it later
 
         def cut(data: bytes) -> bytes:
             nonlocal position
@@ -201,17 +204,19 @@ class Fetch:
             return data
 
         if isinstance(sink, FileSink):
-            many = stop - position >= _MANY  # a thread is worth its start: half of the time is writing
-            with write_behind(sink.write) if many else nullcontext(sink.write) as write:
+            behind = WriteBehind(sink.write) if stop - position >= _BEHIND_FROM else None
+            write = sink.write if behind is None else behind.take
+            on_arrival = sink.on_arrival
 
-                def take(data: bytes) -> bool:
-                    data = cut(data)
-                    write(data)
-                    moved(len(data))
-                    if sink.on_write is not None:
-                        sink.on_write(len(data))
-                    return whole or position < stop
+            def take(data: bytes) -> bool:
+                data = cut(data)
+                write(data)
+                moved(len(data))
+                if on_arrival is not None:
+                    on_arrival(len(data))
+                return whole or position < stop
 
+            with behind or nullcontext():
                 await response.pour(take)
             return
         while (whole or position < stop) and (data := await response.readany()):

@@ -106,8 +106,9 @@ class FileSink:
     """Write the bytes of an object from `start` up to `end` (not included) at their offset in an open file.
 
     `checksum` is that of the bytes which the file has already, from `start` on; writing continues after them. With
-    `truncate`, the file belongs to this sink alone, and a restart empties it. `Fetch` calls `on_write`
-    in the event loop, with the number of bytes that will be written next. `name` is for error messages.
+    `truncate`, the file belongs to this sink alone, and a restart empties it. `Fetch` calls
+    `on_arrival` in the event loop, with the number of bytes that have arrived and will be written. `name` is for error
+    messages. A thread of `Fetch` may call `write` while others only read the position.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class FileSink:
         start: int = 0,
         checksum: Crc32c | None = None,
         truncate: bool = False,
-        on_write: Callable[[int], None] | None = None,
+        on_arrival: Callable[[int], None] | None = None,
     ) -> None:
         self.start = start
         self.end = end
@@ -129,7 +130,7 @@ class FileSink:
         self._descriptor = descriptor
         self._name = name
         self._truncate = truncate
-        self.on_write = on_write
+        self.on_arrival = on_arrival
 
     def write(self, data: bytes) -> None:
         """Write `data` at the position, hash it, and then advance the position; TransferError if that fails."""
