@@ -22,6 +22,7 @@ import urllib3
 from botocore.session import Session
 from celery import Celery
 from celery.contrib.testing.worker import start_worker
+from celery.signals import setup_logging
 from google.api_core.retry import Retry
 
 from forbear import export
@@ -262,10 +263,15 @@ def botocore(policy: Policy, cloud: Cloud, calls: int, folder: Path) -> str:
     return f"botocore {version('botocore')}"
 
 
+def _leave_logging_alone(**_: object) -> None:
+    """Have Celery set up no logging: it would raise the level of the root logger, also where it is no hijacker."""
+
+
 def celery(policy: Policy, cloud: Cloud, calls: int, folder: Path) -> str:
     """Run a worker, which makes each retry a message with the time at which to run it."""
     app = Celery("app", broker="memory://", backend="cache+memory://")
-    app.conf.update(worker_prefetch_multiplier=0, worker_hijack_root_logger=False)
+    app.conf.update(worker_prefetch_multiplier=0)
+    setup_logging.connect(_leave_logging_alone)
     app.conf.broker_transport_options = {"polling_interval": 0.02}  # by default it looks for messages once a second
     policy = policy.replace(service=None).with_on(Failed).with_repeatable(True)
 
