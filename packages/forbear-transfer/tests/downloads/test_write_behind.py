@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ PIECE = b"x" * 262_144
 
 
 @pytest.fixture(autouse=True)
-def _no_thread_stays() -> object:
+def _no_thread_stays() -> Generator[None]:
     """After each test the threads have ended, or do so at once."""
     yield
     for thread in threading.enumerate():
@@ -164,7 +165,7 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("interrupts", [1, 2])
 def test_an_interrupt_leaves_no_thread_that_writes(tmp_path: Path, pieces: int, interrupts: int) -> None:
     """After Ctrl-C, once or twice, no byte goes to the file that then has the number of the closed one."""
-    arguments = [tmp_path / "file", tmp_path / "other", str(pieces), str(interrupts)]
+    arguments = [str(tmp_path / "file"), str(tmp_path / "other"), str(pieces), str(interrupts)]
     ran = subprocess.run(
         [sys.executable, "-c", _INTERRUPTED, *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
