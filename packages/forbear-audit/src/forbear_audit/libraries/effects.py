@@ -139,7 +139,10 @@ def _program(module: Module, call: ast.Call) -> UnsafeCall | None:
     is_remote = getattr(call.func, "attr", "") in names
     if not (is_remote or from_package(module.name_of(call.func), "subprocess", *_RUNS)) or not call.args:
         return None
-    line = ast.unparse(module.value(call.args[0]) or call.args[0])
+    words = module.value(call.args[0]) or call.args[0]
+    sent = module.value(keyword(call, "input")) or ast.Constant("")
+    passed = [each.value if isinstance(each, ast.Starred) else each for each in getattr(words, "elts", [words])]
+    line = " ".join(ast.unparse(module.value(each) or each) for each in (*passed, sent))
     line = " ".join(re.sub(r"""[\[\](),'"]+""", " ", line).split())
     found = ACTING_COMMANDS.search(f"ssh {line}" if is_remote else line)
     name = found[found.lastindex or 0] if found else ""

@@ -10,6 +10,7 @@ from forbear_audit.reading.syntax import find_all, plain_names_in
 
 WHY = "its idempotency key is made inside of what is repeated, so every attempt has another one"
 _DUMPS = ("asdict", "vars", "model_dump", "model_dump_json", "dict", "to_dict")
+_MOST_CALLS = 10  # of a function with what makes a key
 _DEEPEST = 4  # steps from a name to its value, and from a call to the function that it calls
 
 
@@ -66,7 +67,8 @@ def _fields(module: Module, call: ast.Call, depth: int) -> Iterator[tuple[str, a
     for option in call.keywords:
         if option.arg:
             yield option.arg, option.value
-    for value in list_passed(call):
+    for given in list_passed(call):
+        value = _open_text(module, given.elts[0] if isinstance(given, ast.List) and len(given.elts) == 1 else given)
         yield from _items(module, value, depth)
         made = module.value(value)
         name = ast.unparse(made.func).rpartition(".")[2] if isinstance(made, ast.Call) else ""
@@ -76,6 +78,17 @@ def _fields(module: Module, call: ast.Call, depth: int) -> Iterator[tuple[str, a
             known = [value, *module.values(value)]  # else a function of this package makes the object
             yield from ((o.arg, o.value if made in known else value) for o in made.keywords if o.arg)
             yield from _fields(module, made, depth - 1) if depth and made in known else ()
+
+
+def _open_text(module: Module, expr: ast.expr) -> ast.expr:
+    """Return what a text is made of: the dictionary in `json.dumps(...).encode()`, else the expression."""
+    match module.value(expr):
+        case ast.Call(func=ast.Attribute(value=inner, attr="encode")) if not isinstance(inner, ast.Constant):
+            return _open_text(module, inner)
+        case ast.Call(func=ast.Attribute(attr="dumps"), args=[inner, *_]):
+            return inner
+        case _:
+            return expr
 
 
 def _fields_of_object(module: Module, dump: ast.Call) -> Iterator[tuple[str, ast.expr]]:
@@ -116,10 +129,14 @@ def _set_later(module: Module, owner: str, place: ast.expr) -> Iterator[tuple[st
             yield from _items(module, call.args[0])
 
 
-def is_inside(module: Module, node: ast.AST, region: list[ast.stmt]) -> bool:
-    """Return whether a node stands in a piece of code."""
+def is_inside(module: Module, node: ast.AST, region: list[ast.stmt], depth: int = 0) -> bool:
+    """Return whether a node stands in a piece of code, or in a function that it calls."""
     tops = {id(part) for s in region for part in (s, s.value if isinstance(s, ast.Expr) else s)}
-    return id(node) in tops or any(id(parent) in tops for parent in module.ancestors(node))
+    if id(node) in tops or any(id(parent) in tops for parent in module.ancestors(node)):
+        return True
+    function = module.function_of(node) if depth == 0 else None
+    calls = module.calls_of(function.name)[:_MOST_CALLS] if function is not None else []
+    return any(is_inside(module, call, region, 1) for call in calls)
 
 
 def find_fresh(module: Module, expr: ast.expr, region: list[ast.stmt], depth: int = 0) -> ast.AST | None:

@@ -173,7 +173,9 @@ def find_adding(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple
     if name in _ON_ELASTIC:
         known = module.name_of(call.func) if name != "index" else maker(module, getattr(call.func, "value", call.func))
         passed = " ".join(map(ast.unparse, _list_behind(module, call)))
-        if known.partition(".")[0] not in ("elasticsearch", "opensearchpy") or "'_id'" in passed:
+        is_likely = not known and keyword(call, "document", "body") is not None  # a client that is passed in
+        packages = module.packages if is_likely else {known.partition(".")[0]}
+        if packages.isdisjoint(("elasticsearch", "opensearchpy")) or "'_id'" in passed:
             return None
     given = keyword(call, option) if option else None
     if value is not None and option and (given is None or module.constant(given) != value):
@@ -218,7 +220,7 @@ def maker(module: Module, owner: ast.expr) -> str:
             return note
         if isinstance(value, ast.Call):
             made = module.name_of(value.func)
-            if made and not made.startswith(".") and not module.is_given(value.func):
+            if made and (made[0] != "." or made.endswith("Stub")) and not module.is_given(value.func):
                 return made
             factory = module.value(value.func)  # Session = sessionmaker(...)
             if isinstance(factory, ast.Call):

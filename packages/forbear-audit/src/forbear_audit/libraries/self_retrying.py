@@ -87,7 +87,7 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
     dotted = module.name_of(value.func)
     package, name = dotted.partition(".")[0], dotted.rpartition(".")[2]
     known = _DEFAULTS.get(package)
-    if known is not None and name == "from_connection_string":  # of a class of azure
+    if known is not None and not re.search(known["names"], name):  # BlobClient.from_blob_url
         name = dotted.rpartition(".")[0].rpartition(".")[2]
     if known is not None and re.search(known["names"], name):
         return _read_default(module, value, package, name)
@@ -133,7 +133,9 @@ def _read_default(module: Module, made: ast.Call, package: str, name: str) -> tu
     elif package == "kubernetes":
         is_off = any(name.endswith(".retries") for name in module.keep(_list_switched_off))
     else:
-        is_off = count in (0, ()) or (given is not None and (row["option"] == "http_client"))
+        url = module.value(made.args[0] if made.args else keyword(made, "host", "hosts"))
+        in_url = url is not None and re.search(rf"(?i)[?&]{row['option']}=(?:false|0)", ast.unparse(url))
+        is_off = count in (0, ()) or bool(in_url) or (given is not None and (row["option"] == "http_client"))
         is_off = is_off or (count is None and "none_is_off" in row)
     if is_off:
         return None

@@ -4,7 +4,8 @@ import ast
 import math
 
 from forbear_audit.loops.generators import find_generator, find_iterated_call, list_iterated
-from forbear_audit.loops.loop_exits import may_leave
+from forbear_audit.loops.loop_exits import continues, may_leave
+from forbear_audit.loops.paths import catches, is_exit
 from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import sleeps
 from forbear_audit.reading.modules import Module
@@ -12,6 +13,7 @@ from forbear_audit.reading.patterns import CLOCK, COUNTS_RETRIES, LOGS, MAXIMUM,
 from forbear_audit.reading.retry_use import Limits
 from forbear_audit.reading.scopes import Function, Loop, defaults, parameters, walk_inside
 from forbear_audit.reading.syntax import (
+    calls_in,
     find_all,
     has,
     join_bodies,
@@ -35,7 +37,7 @@ def read_limits(module: Module, loop: Loop, *, asks: bool = False) -> Limits:
     made = find_generator(module, loop)
     inner = read_limits(*made) if made is not None else None
     timed = _names_of_waits(module, loop)
-    tests = _tests(loop)
+    tests = _tests(module, loop)
     deadline: bool | None = has_scope(module, loop) or any(_is_time(loop, test, timed) for test in tests)
     if isinstance(loop, ast.While):
         attempts = (_count_compared_attempts if asks else _count_while_attempts)(module, loop, counting)
@@ -57,6 +59,12 @@ def counters(loop: Loop) -> set[str]:
     for step in find_all(loop.body, ast.AugAssign):
         if isinstance(step.op, (ast.Add, ast.Sub)):
             result.add(ast.unparse(step.target))
+    for call in calls_in(loop.body):
+        match call.func:
+            case ast.Attribute(value=taken, attr="pop" | "popleft"):
+                result.add(ast.unparse(taken))  # a list of waits that gets shorter
+            case _:
+                pass
     for _ in range(2):  # a name of a name
         for assign in assigns:
             own = {ast.unparse(target) for target in assign.targets}
@@ -90,11 +98,23 @@ def has_scope(module: Module, loop: Loop) -> bool:
     return False
 
 
-def _tests(loop: Loop) -> list[ast.expr]:
+def _tests(module: Module, loop: Loop) -> list[ast.expr]:
     """Return the conditions that may end a loop: its own, and those before something that leaves it."""
     tests = [loop.test] if isinstance(loop, ast.While) else []
     nodes = [node for node in walk_inside(loop.body) if isinstance(node, (ast.If, ast.Assert))]
+    nodes = [node for node in nodes if not _is_caught(module, loop, node)]
     return tests + [n.test for n in nodes if isinstance(n, ast.Assert) or may_leave([n]) or has(n, ast.Continue)]
+
+
+def _is_caught(module: Module, loop: Loop, node: ast.stmt) -> bool:
+    """Return whether all that leaves a statement is an error after whose handler the loop goes on."""
+    exits = [each for each in walk_inside([node]) if isinstance(each, ast.stmt) and is_exit(each)]
+    made = [each.exc.func if isinstance(each.exc, ast.Call) else each.exc for each in exits if isinstance(each, ast.Raise)]
+    around = module.parents[node]
+    if not exits or len(made) != len(exits) or not isinstance(around, ast.Try) or node not in around.body:
+        return False
+    found = [next((one for one in around.handlers if catches(module, one, module.name_of(each))), None) for each in made]
+    return all(one is not None and continues(module, loop, one) for one in found)
 
 
 def _texts(loop: Loop, test: ast.expr) -> list[str]:
@@ -152,7 +172,7 @@ def _number(module: Module, expr: ast.expr | None) -> int | None:
 def _is_few(module: Module, loop: Loop) -> bool:
     """Return whether a parameter limits the attempts, and its default allows at most two."""
     if isinstance(loop, ast.While):
-        leaves = [leaf for test in _tests(loop) for leaf in operands(test)]
+        leaves = [leaf for test in _tests(module, loop) for leaf in operands(test)]
         bounds = [bound for leaf in leaves if isinstance(leaf, ast.Compare) for bound in leaf.comparators]
     else:
         bounds = [*loop.iter.args] if isinstance(loop.iter, ast.Call) else []
@@ -221,7 +241,7 @@ def _count_compared_attempts(module: Module, loop: Loop, counting: set[str]) -> 
     """Return the attempts of a loop without end: a number if a test compares one, None if a limit may exist."""
     errors = {handler.name for handler in find_all(loop.body, ast.ExceptHandler) if handler.name}
     results = names_stored(join_bodies(find_all(loop.body, ast.Try))) - counting
-    for test in _tests(loop):
+    for test in _tests(module, loop):
         if test is getattr(loop, "test", None) or _is_never(module, test):
             continue
         for leaf in operands(test):

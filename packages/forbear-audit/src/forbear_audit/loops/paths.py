@@ -110,11 +110,11 @@ class Walk:
                 return {BREAK} if self.flags & set(map(ast.unparse, targets)) else {ON}
             case ast.Assign(value=ast.Call(func=ast.Name(name))) if self.fails and ERROR_NAMES.search(name):
                 return {AGAIN}
-            case ast.Assign([ast.Name(name)], ast.Compare() | ast.Attribute() as value) if (
+            case ast.Assign([ast.Name(name)], ast.Compare() | ast.Attribute() | ast.UnaryOp() as value) if (
                 name in self.flags - self.awaited
             ):
                 is_done = truth(self.module, value, self.status)  # `done = response.status < 300`
-                is_flag = self.fails and is_done is None and isinstance(value, ast.Compare)
+                is_flag = self.fails and is_done is None and not isinstance(value, ast.Attribute)
                 return {BREAK} if is_done or is_flag else {ON}
             case ast.Assign(targets=targets, value=value) if self.awaited and not isinstance(value, ast.Constant):
                 return {BREAK} if self.awaited & set(map(ast.unparse, targets)) else {ON}
@@ -146,7 +146,7 @@ class Walk:
         ways = self.ways([*attempt.body, *attempt.orelse])
         for way in [way for way in ways if way.startswith(_RAISE)]:
             name = way.removeprefix(_RAISE)
-            handler = next((each for each in attempt.handlers if _catches(self.module, each, name)), None)
+            handler = next((each for each in attempt.handlers if catches(self.module, each, name)), None)
             if handler is not None:
                 ways = ways - {way} | self.ways(handler.body)
         last = self.ways(attempt.finalbody)
@@ -173,7 +173,8 @@ def _list_raising(module: Module) -> set[ast.AST]:
     return {around for node in raises for around in module.ancestors(node)}
 
 
-def _catches(module: Module, handler: ast.ExceptHandler, name: str) -> bool:
+def catches(module: Module, handler: ast.ExceptHandler, name: str) -> bool:
+    """Return whether a handler catches an error with this dotted name, as far as the names tell."""
     types = ("BaseException",) if handler.type is None else error_names(module, handler.type) or ()
     last = name.rpartition(".")[2]
     return any(

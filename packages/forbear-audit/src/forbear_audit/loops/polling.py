@@ -50,7 +50,7 @@ def is_polling(
         return True
     if any(map(patterns.HEALTH_URLS.search, texts_in(attempt.body))):
         return True
-    later = [*statements_after(module, loop, attempt), *statements_below(module, loop)]
+    later = [*attempt.orelse, *statements_after(module, loop, attempt), *statements_below(module, loop)]
     texts = texts_in(join_bodies(attempt.handlers))
     says = any(map(patterns.SAYS_IT_WAITS.search, texts)) and not any(map(patterns.RETRIES.search, texts))
     used = set[str]().union(*map(names_in, later))
@@ -126,12 +126,18 @@ def _names_carried_on(module: Module, loop: Loop, attempt: ast.Try | None) -> se
 
 
 def is_service(module: Module, loop: Loop) -> bool:
-    """Return whether a loop without end keeps a connection or a service alive: its function or a message says so."""
+    """Return whether a loop without end keeps a connection or a service alive: its function or a message says so.
+
+    The name of a function says nothing about a loop that gets what the code below it uses.
+    """
     function = module.function_of(loop)
     if any(isinstance(node, Loop) for node in takewhile(lambda node: node is not function, module.ancestors(loop))):
         return False  # the service is the loop around
     if function is not None and patterns.SERVICES.search(function.name):
-        return True
+        made = join_bodies(find_all(loop.body, ast.Try))
+        used = set[str]().union(*map(plain_names_in, statements_below(module, loop)))
+        if not used & names_stored(node for each in find_all(made, ast.Assign) for node in each.targets):
+            return True
     return any("reconnect" in text.lower() for text in texts_in(statements_of_handlers(loop.body)))
 
 

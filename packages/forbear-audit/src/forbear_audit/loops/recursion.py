@@ -10,11 +10,12 @@ from forbear_audit.libraries.errors import error_names, is_doubtful
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import GIVES_BACK
 from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
-from forbear_audit.reading.scopes import Function, walk_inside
+from forbear_audit.reading.scopes import Function, keyword, walk_inside
 from forbear_audit.reading.syntax import calls_in, functions_in, statements_of_handlers, texts_in
 
 _TAKES = ("get", "pop", "popleft", "get_nowait", "lpop", "rpop")
 _PUTS = ("append", "put", "put_nowait", "appendleft", "insert", "add", "lpush", "rpush", "extend")
+_ENDLESS = "what fails goes back to its queue each time, and nothing counts how often"
 _LARGEST = 400  # nodes of a function that is copied
 
 
@@ -70,7 +71,10 @@ def find_requeued(module: Module) -> Iterator[tuple[RetryPolicy, RepeatedCode, a
             if again or any(map(GIVES_BACK.search, (*functions_in(handler.body), *texts_in(handler.body)))):
                 names = ("Exception",) if handler.type is None else error_names(module, handler.type)
                 errors = RetriedErrors(names, has_predicate=True)
-                policy = RetryPolicy("loop", waits=Waits(reads_header=True), errors=errors)
+                given = [call for call in calls_in(s for s in handler.body if isinstance(s, ast.Expr))]
+                always = any(module.constant(keyword(call, "requeue")) is True for call in given)
+                flaws = [("UNBOUNDED", attempt, _ENDLESS)] if always else []
+                policy = RetryPolicy("loop", waits=Waits(reads_header=True), errors=errors, flaws=tuple(flaws))
                 yield policy, RepeatedCode(attempt.body, function, by_call=True), attempt
 
 

@@ -25,6 +25,12 @@ _ENDS = ("execute", "commit")
 """The methods that send what was put into a pipeline or a batch before."""
 
 _BATCHES = ("pipeline", "batch")
+_TOLD = {
+    "RequestsHTTPTransport": ("retries",), **dict.fromkeys(
+        ("Elasticsearch", "AsyncElasticsearch", "OpenSearch", "AsyncOpenSearch"), ("retry_on_timeout", "retry_on_status")
+    ),
+}  # fmt: skip
+"""The clients with an option by which they repeat every request, also one that acts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,25 @@ def _find_layer(module: Module, call: ast.Call, function: ast.Attribute) -> _Lay
         if not isinstance(value, (ast.Attribute, ast.Subscript)):
             break
         owner = value.value
-    return None
+    return _find_given(module, owner)
+
+
+def _find_given(module: Module, owner: ast.expr) -> _Layer | None:
+    """Return the layer of a client that a function gets, if this module has one function that makes such a client."""
+    value = module.value(owner)
+    if not isinstance(value, ast.Name) or not module.is_parameter(value):
+        return None
+    package = module.type_name(value).partition(".")[0]
+    made = [made for made in module.keep(_list_handed_out) if package in ("", module.name_of(made.func).partition(".")[0])]
+    layers = [layer for each in made if (layer := _read_maker(module, each, _DEEPEST - 1)) is not None]
+    return layers[0] if len(layers) == len(made) == 1 else None
+
+
+def _list_handed_out(module: Module) -> list[ast.Call]:
+    """Return the calls that make what the functions return that nothing in this module calls."""
+    factories = [each for each in module.top.values() if isinstance(each, Function) and not module.calls_of(each.name)]
+    made = [module.value(module.find_returned(each)) for each in factories]
+    return [each for each in made if isinstance(each, ast.Call) and module.definition(each.func)[1] is None]
 
 
 def _read_class(
@@ -123,6 +147,9 @@ def _read_maker(module: Module, made: ast.Call, depth: int) -> _Layer | None:
         return None
     if from_package(module.name_of(made.func), "aiohttp_retry", "RetryClient"):
         return _Layer(RetryPolicy("aiohttp-retry", errors=TRANSIENT), [])
+    told = [keyword(made, name) for name in _TOLD.get(module.name_of(made.func).rpartition(".")[2], ())]
+    if any(option is not None and module.constant(option) not in (0, None, ()) for option in told):  # 0 equals False
+        return _Layer(RetryPolicy("urllib3", errors=TRANSIENT), [])
     home = module.home_of(made)
     mounted = home.keep(_index_mounted).get(made, [])
     parts = [*list_passed(made), *(module.take(home, each) for each in mounted)]
@@ -147,7 +174,9 @@ def _read_part(module: Module, part: ast.expr, depth: int) -> _Layer | None:
         case ast.Name() | ast.Attribute():
             place, node = module.definition(value)
             known = place.keep(find_repeaters).get(node) if isinstance(node, Function) else None
-            return _Layer(known.policy, known.around) if known is not None else None
+            is_given = node is None and depth == 1 and isinstance(value, ast.Name)
+            passed = _find_given(module, value) if is_given else None
+            return _Layer(known.policy, known.around) if known is not None else passed
         case _:
             return None
 

@@ -4,6 +4,7 @@ import ast
 import builtins
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 from forbear_audit.libraries.errors import TASK_FAILED, bases_of, error_names, is_conflict, is_doubtful, is_hopeless
 from forbear_audit.libraries.self_retrying import retries_itself, roots_of
@@ -15,7 +16,9 @@ from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import Loop, following, keyword, walk_inside
 from forbear_audit.reading.syntax import find_all, join_bodies, statements_of_handlers
 from forbear_audit.rules.find import find_retries
+from forbear_audit.rules.unsafe_repeats import repeats_failures
 
+_TRANSIENT = ("forbear.transient",)
 _DEEPEST = 3  # functions within functions
 _MOST_READ = 100  # functions behind one retry
 
@@ -25,6 +28,10 @@ def find_nested(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tupl
 
     Calls in error handlers are no part of an attempt: cleaning up, or counting failures.
     """
+    errors = use.policy.errors
+    if use.code.loop is None and errors.names is None and errors.node is not None and repeats_failures(module, use):
+        errors = replace(errors, names=_TRANSIENT, has_predicate=True)  # a predicate reads the status
+        use = replace(use, policy=replace(use.policy, errors=errors))
     attempt, read = use.code.attempt, list[ast.AST]()
     for call in calls_outside_handlers(attempt):
         message = _find_inner(module, use, call, uses, read) if _escapes(module, call, attempt) else None
@@ -91,6 +98,7 @@ def _find_client_retry(module: Module, use: RetryUse, call: ast.Call) -> str | N
     package, text = own
     if package == "subprocess" and not use.code.tries:
         return f"{text}, within this retry"
+    failed = (TASK_FAILED, *(_TRANSIENT if use.policy.errors.has_predicate else ()))
     for name in use.policy.errors.names or ():
         root, last = name.partition(".")[0], name.rpartition(".")[2]
         if name in ("Exception", "BaseException"):
@@ -104,7 +112,7 @@ def _find_client_retry(module: Module, use: RetryUse, call: ast.Call) -> str | N
         else:
             roots = roots_of(package)
             unknown = not CLIENT_PACKAGES.search(f"{package}.") and package not in sys.stdlib_module_names
-            repeated = (root in roots or name == TASK_FAILED or (unknown and is_doubtful(name, "network"))) and (
+            repeated = (root in roots or name in failed or (unknown and is_doubtful(name, "network"))) and (
                 not is_hopeless(name) and not is_conflict(name)
             )
         if repeated:
@@ -118,7 +126,7 @@ def _find_inner(
     """Return what retries within a call whose last error `use` repeats: its client, or a function behind it."""
     message = _find_client_retry(module, use, module.whole(call))
     passing = uses.by_call.get(id(call)) or uses.by_call.get(id(call.func))
-    if message is None and passing is not None and passing is not use and _multiply(module, use, passing):
+    if message is None and passing is not None and passing.node is not use.node and _multiply(module, use, passing):
         return f"{ast.unparse(call.func)}() retries, too"
     home, function = module.resolve_behaviour(call)
     limits = [option for option in call.keywords if option.arg and ATTEMPT_LIMITS.search(option.arg)]
@@ -166,7 +174,7 @@ def _covers(outer: str, inner: str) -> bool:
     package, last = outer.partition(".")[0], outer.rpartition(".")[2]
     if outer == TASK_FAILED or _is_all(outer) or _is_all(inner) or last == inner.rpartition(".")[2]:
         return True
-    if inner == "forbear.transient":
+    if inner in _TRANSIENT:
         return is_doubtful(outer, "network")
     if package == inner.partition(".")[0] and last in bases_of(package):
         return True

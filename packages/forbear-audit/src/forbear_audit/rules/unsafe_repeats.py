@@ -6,22 +6,26 @@ from collections.abc import Iterator
 from forbear_audit.libraries.effects import effects
 from forbear_audit.libraries.errors import error_names, find_predicate, is_doubtful
 from forbear_audit.libraries.http import is_reading, says_purpose
-from forbear_audit.loops.loop_exits import continues, find_repeated_statuses, survives
+from forbear_audit.loops.loop_exits import continues, find_repeated_statuses, may_leave, survives
 from forbear_audit.loops.paths import goes_on, returned
 from forbear_audit.loops.statuses import DOUBTFUL, is_status, numbers, truth
 from forbear_audit.loops.waits import mentions_header
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import DUPLICATES, INSERTS, MUTATIONS, RESET, RESPONSES_AND_ERRORS, WAITS
+from forbear_audit.reading.patterns import ADDING_UPDATES, DUPLICATES, INSERTS, MUTATIONS, RESET, RESPONSES_AND_ERRORS, WAITS
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import keyword, walk_inside
-from forbear_audit.reading.syntax import calls_in, find_all, names_in, plain_names_in
+from forbear_audit.reading.syntax import calls_in, find_all, join_bodies, names_in, plain_names_in
 from forbear_audit.rules.find import find_retries
 
 _BUSY, _MISSING = 429, 404
+_LOST = {2006, 2013, 2055, 10053, 10054, "08000", "08003", "08006", "08007", "08S01", "57P01", "57P02"}
+"""The codes of MySQL, SQL Server and PostgreSQL for a connection that was lost."""
+
 _DECIDING = ("retry_on_exception", "retry_on_result", "on", "predicate")
 """The options of decorators with a function that decides: of retrying, stamina and google-api-core."""
 
 _CONDITIONS = ("retry_if_exception", "retry_if_result")
+_ACTING_TEXTS = (INSERTS, MUTATIONS, ADDING_UPDATES)
 _ACTING = ("POST", "PATCH", "post", "patch")
 _DEEPEST = 3  # classes of classes
 _MOST_READ = 30  # functions in which an error may be raised
@@ -37,7 +41,7 @@ def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.
     by_status = repeats_failures(module, use)
     if not errors and not by_status:
         return
-    inspected = use.policy.errors.inspected  # a code of a database tells if the transaction was undone
+    inspected = frozenset[str]() if _repeats_lost(module, use) else use.policy.errors.inspected
     created = _names_created(use.code.region)
     for effect in effects(module, use.code.attempt, repeated=[*use.code.region, *use.code.around]):
         if created and any(isinstance(n, ast.If) and names_in(n.test) & created for n in module.ancestors(effect.node)):
@@ -48,6 +52,21 @@ def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.
             yield rule, effect.node, f"{effect.text} is repeated; {effect.why}"
             if effect.key is not None:
                 yield "OUTER-KEY", effect.key, f"the key of {effect.text} is another one in every attempt"
+
+
+def _repeats_lost(module: Module, use: RetryUse) -> bool:
+    """Return whether a handler repeats after a code that says that the connection to a database was lost.
+
+    Other codes tell if the transaction was undone.
+    """
+    for test in find_all(join_bodies(use.code.handlers), ast.If):
+        leaves = may_leave(test.body, ast.Raise, ast.Return, ast.Break)
+        for compared in find_all([test.test], ast.Compare):
+            codes = [module.constant(side) for side in compared.comparators]
+            known = {code for each in codes for code in (each if isinstance(each, tuple) else [each])}
+            if known & _LOST and isinstance(compared.ops[0], (ast.NotIn, ast.NotEq)) == leaves:
+                return True
+    return False
 
 
 def _knows_duplicates(module: Module, use: RetryUse) -> bool:
@@ -155,7 +174,7 @@ def find_unsafe_uses(module: Module, uses: RetryUses) -> Iterator[tuple[str, ast
     for call in module.calls:
         named = getattr(call.func, "attr", getattr(call.func, "id", "")) in own
         texts = [*_list_texts(module, call)]
-        acts = any(text in _ACTING or INSERTS.search(text) or MUTATIONS.search(text) for text in texts)
+        acts = any(text in _ACTING or any(says.search(text) for says in _ACTING_TEXTS) for text in texts)
         if not (acts or (named and any(map(str.isidentifier, texts)))):
             continue
         home, function = module.resolve_behaviour(call)
