@@ -147,13 +147,16 @@ def _read_maker(module: Module, made: ast.Call, depth: int) -> _Layer | None:
         return None
     if from_package(module.name_of(made.func), "aiohttp_retry", "RetryClient"):
         return _Layer(RetryPolicy("aiohttp-retry", errors=TRANSIENT), [])
-    told = [keyword(made, name) for name in _TOLD.get(module.name_of(made.func).rpartition(".")[2], ())]
+    name = module.name_of(made.func).rpartition(".")[2]
+    told = [keyword(made, option) for option in _TOLD.get(name, ())]
     if any(option is not None and module.constant(option) not in (0, None, ()) for option in told):  # 0 equals False
         return _Layer(RetryPolicy("urllib3", errors=TRANSIENT), [])
     home = module.home_of(made)
     mounted = home.keep(_index_mounted).get(made, [])
     parts = [*list_passed(made), *(module.take(home, each) for each in mounted)]
-    layers = (_read_part(module, part, depth + 1) for part in parts if part is not None)
+    layers = [_read_part(module, part, depth + 1) for part in parts if part is not None]
+    if depth == 0 and name[:1].isupper():  # `OrdersStub(channel)`
+        layers += [_find_given(module, part) for part in list_passed(made)]
     return next((layer for layer in layers if layer is not None), None)
 
 
@@ -174,9 +177,7 @@ def _read_part(module: Module, part: ast.expr, depth: int) -> _Layer | None:
         case ast.Name() | ast.Attribute():
             place, node = module.definition(value)
             known = place.keep(find_repeaters).get(node) if isinstance(node, Function) else None
-            is_given = node is None and depth == 1 and isinstance(value, ast.Name)
-            passed = _find_given(module, value) if is_given else None
-            return _Layer(known.policy, known.around) if known is not None else passed
+            return _Layer(known.policy, known.around) if known is not None else None
         case _:
             return None
 

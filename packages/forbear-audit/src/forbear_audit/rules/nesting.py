@@ -30,7 +30,7 @@ def find_nested(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tupl
     """
     errors = use.policy.errors
     if use.code.loop is None and errors.names is None and errors.node is not None and repeats_failures(module, use):
-        errors = replace(errors, names=_TRANSIENT, has_predicate=True)  # a predicate reads the status
+        errors = replace(errors, names=_TRANSIENT)  # a predicate reads the status
         use = replace(use, policy=replace(use.policy, errors=errors))
     attempt, read = use.code.attempt, list[ast.AST]()
     for call in calls_outside_handlers(attempt):
@@ -98,7 +98,6 @@ def _find_client_retry(module: Module, use: RetryUse, call: ast.Call) -> str | N
     package, text = own
     if package == "subprocess" and not use.code.tries:
         return f"{text}, within this retry"
-    failed = (TASK_FAILED, *(_TRANSIENT if use.policy.errors.has_predicate else ()))
     for name in use.policy.errors.names or ():
         root, last = name.partition(".")[0], name.rpartition(".")[2]
         if name in ("Exception", "BaseException"):
@@ -112,7 +111,7 @@ def _find_client_retry(module: Module, use: RetryUse, call: ast.Call) -> str | N
         else:
             roots = roots_of(package)
             unknown = not CLIENT_PACKAGES.search(f"{package}.") and package not in sys.stdlib_module_names
-            repeated = (root in roots or name in failed or (unknown and is_doubtful(name, "network"))) and (
+            repeated = (root in roots or name == TASK_FAILED or (unknown and is_doubtful(name, "network"))) and (
                 not is_hopeless(name) and not is_conflict(name)
             )
         if repeated:
