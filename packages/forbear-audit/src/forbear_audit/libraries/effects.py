@@ -140,7 +140,7 @@ def _program(module: Module, call: ast.Call) -> UnsafeCall | None:
     if not (is_remote or from_package(module.name_of(call.func), "subprocess", *_RUNS)) or not call.args:
         return None
     words = module.value(call.args[0]) or call.args[0]
-    sent = module.value(keyword(call, "input")) or ast.Constant("")
+    sent = module.value(keys.open_text(module, keyword(call, "input") or ast.Constant(""))) or call
     passed = [each.value if isinstance(each, ast.Starred) else each for each in getattr(words, "elts", [words])]
     line = " ".join(ast.unparse(module.value(each) or each) for each in (*passed, sent))
     line = " ".join(re.sub(r"""[\[\](),'"]+""", " ", line).split())

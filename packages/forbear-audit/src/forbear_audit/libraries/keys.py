@@ -68,7 +68,7 @@ def _fields(module: Module, call: ast.Call, depth: int) -> Iterator[tuple[str, a
         if option.arg:
             yield option.arg, option.value
     for given in list_passed(call):
-        value = _open_text(module, given.elts[0] if isinstance(given, ast.List) and len(given.elts) == 1 else given)
+        value = open_text(module, given.elts[0] if isinstance(given, ast.List) and len(given.elts) == 1 else given)
         yield from _items(module, value, depth)
         made = module.value(value)
         name = ast.unparse(made.func).rpartition(".")[2] if isinstance(made, ast.Call) else ""
@@ -80,11 +80,11 @@ def _fields(module: Module, call: ast.Call, depth: int) -> Iterator[tuple[str, a
             yield from _fields(module, made, depth - 1) if depth and made in known else ()
 
 
-def _open_text(module: Module, expr: ast.expr) -> ast.expr:
+def open_text(module: Module, expr: ast.expr) -> ast.expr:
     """Return what a text is made of: the dictionary in `json.dumps(...).encode()`, else the expression."""
     match module.value(expr):
         case ast.Call(func=ast.Attribute(value=inner, attr="encode")) if not isinstance(inner, ast.Constant):
-            return _open_text(module, inner)
+            return open_text(module, inner)
         case ast.Call(func=ast.Attribute(attr="dumps"), args=[inner, *_]):
             return inner
         case _:

@@ -57,7 +57,7 @@ def counters(loop: Loop) -> set[str]:
     result = names_in(loop.target) if isinstance(loop, (ast.For, ast.AsyncFor)) else set[str]()
     assigns = [*find_all(loop.body, ast.Assign)]
     for step in find_all(loop.body, ast.AugAssign):
-        if isinstance(step.op, (ast.Add, ast.Sub)):
+        if isinstance(step.op, (ast.Add, ast.Sub, ast.Mult)):
             result.add(ast.unparse(step.target))
     for call in calls_in(loop.body):
         match call.func:

@@ -11,7 +11,7 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import GIVES_BACK
 from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.scopes import Function, keyword, walk_inside
-from forbear_audit.reading.syntax import calls_in, functions_in, statements_of_handlers, texts_in
+from forbear_audit.reading.syntax import calls_in, statements_of_handlers, texts_in
 
 _TAKES = ("get", "pop", "popleft", "get_nowait", "lpop", "rpop")
 _PUTS = ("append", "put", "put_nowait", "appendleft", "insert", "add", "lpush", "rpush", "extend")
@@ -63,17 +63,18 @@ def find_requeued(module: Module) -> Iterator[tuple[RetryPolicy, RepeatedCode, a
     for attempt in module.tries:
         function = module.function_of(attempt)
         for handler in attempt.handlers if function is not None else ():
-            made = [call.func for call in calls_in(handler.body) if isinstance(call.func, ast.Attribute)]
-            puts = [each.value for each in made if each.attr in _PUTS]
+            # a message that is rejected with requeue=False does not come again
+            calls = {call: module.constant(keyword(call, "requeue")) for call in calls_in(handler.body)}
+            made = [call.func for call, back in calls.items() if back is not False]
+            puts = [each.value for each in made if isinstance(each, ast.Attribute) and each.attr in _PUTS]
             if puts and function is not None and function not in read:
                 read[function] = {*_list_read(function)}
             again = function is not None and {*map(ast.unparse, puts)} & read.get(function, set())
-            if again or any(map(GIVES_BACK.search, (*functions_in(handler.body), *texts_in(handler.body)))):
+            if again or any(map(GIVES_BACK.search, (*map(ast.unparse, made), *texts_in(handler.body)))):
                 names = ("Exception",) if handler.type is None else error_names(module, handler.type)
                 errors = RetriedErrors(names, has_predicate=True)
-                given = [call for call in calls_in(s for s in handler.body if isinstance(s, ast.Expr))]
-                always = any(module.constant(keyword(call, "requeue")) is True for call in given)
-                flaws = [("UNBOUNDED", attempt, _ENDLESS)] if always else []
+                plain = calls_in(s for s in handler.body if isinstance(s, ast.Expr))
+                flaws = [("UNBOUNDED", attempt, _ENDLESS) for call in plain if calls[call] is True]
                 policy = RetryPolicy("loop", waits=Waits(reads_header=True), errors=errors, flaws=tuple(flaws))
                 yield policy, RepeatedCode(attempt.body, function, by_call=True), attempt
 

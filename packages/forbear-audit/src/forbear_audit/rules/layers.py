@@ -117,9 +117,10 @@ def _find_given(module: Module, owner: ast.expr) -> _Layer | None:
     if not isinstance(value, ast.Name) or not module.is_parameter(value):
         return None
     package = module.type_name(value).partition(".")[0]
-    made = [made for made in module.keep(_list_handed_out) if package in ("", module.name_of(made.func).partition(".")[0])]
-    layers = [layer for each in made if (layer := _read_maker(module, each, _DEEPEST - 1)) is not None]
-    return layers[0] if len(layers) == len(made) == 1 else None
+    named = [(made, module.name_of(made.func)) for made in module.keep(_list_handed_out)]
+    named = [(made, name) for made, name in named if package in ("", name.partition(".")[0])]
+    found = [(name, layer) for made, name in named if (layer := _read_maker(module, made, _DEEPEST - 1)) is not None]
+    return found[0][1] if len(found) == 1 and [name for _, name in named].count(found[0][0]) == 1 else None
 
 
 def _list_handed_out(module: Module) -> list[ast.Call]:
