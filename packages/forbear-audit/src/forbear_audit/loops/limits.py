@@ -4,8 +4,7 @@ import ast
 import math
 
 from forbear_audit.loops.generators import find_generator, find_iterated_call, list_iterated
-from forbear_audit.loops.loop_exits import continues, may_leave
-from forbear_audit.loops.paths import catches, is_exit
+from forbear_audit.loops.loop_exits import is_caught, may_leave
 from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import sleeps
 from forbear_audit.reading.modules import Module
@@ -101,20 +100,9 @@ def has_scope(module: Module, loop: Loop) -> bool:
 def _tests(module: Module, loop: Loop) -> list[ast.expr]:
     """Return the conditions that may end a loop: its own, and those before something that leaves it."""
     tests = [loop.test] if isinstance(loop, ast.While) else []
-    nodes = [node for node in walk_inside(loop.body) if isinstance(node, (ast.If, ast.Assert))]
-    nodes = [node for node in nodes if not _is_caught(module, loop, node)]
+    kinds = (ast.If, ast.Assert)
+    nodes = [n for n in walk_inside(loop.body) if isinstance(n, kinds) and not is_caught(module, loop, n)]
     return tests + [n.test for n in nodes if isinstance(n, ast.Assert) or may_leave([n]) or has(n, ast.Continue)]
-
-
-def _is_caught(module: Module, loop: Loop, node: ast.stmt) -> bool:
-    """Return whether all that leaves a statement is an error after whose handler the loop goes on."""
-    exits = [each for each in walk_inside([node]) if isinstance(each, ast.stmt) and is_exit(each)]
-    made = [each.exc.func if isinstance(each.exc, ast.Call) else each.exc for each in exits if isinstance(each, ast.Raise)]
-    around = module.parents[node]
-    if not exits or len(made) != len(exits) or not isinstance(around, ast.Try) or node not in around.body:
-        return False
-    found = [next((one for one in around.handlers if catches(module, one, module.name_of(each))), None) for each in made]
-    return all(one is not None and continues(module, loop, one) for one in found)
 
 
 def _texts(loop: Loop, test: ast.expr) -> list[str]:

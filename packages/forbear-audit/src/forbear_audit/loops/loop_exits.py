@@ -35,6 +35,14 @@ def survives(module: Module, loop: Loop, attempt: ast.Try, handler: ast.ExceptHa
     return _may_repeat(module, loop, [*handler.body, *statements_after(module, loop, attempt)], status)
 
 
+def is_caught(module: Module, loop: Loop, node: ast.stmt) -> bool:
+    """Return whether all that leaves a statement is an error after whose handler the loop surely goes on."""
+    around, walk = module.parents[node], Walk(module, "any", _flags(loop))
+    if not isinstance(around, ast.Try) or node not in around.body or not any(map(is_out, walk.ways([node]))):
+        return False
+    return not any(map(is_out, walk.ways([ast.Try([node], around.handlers, [], [])])))
+
+
 def names_of_errors(handlers: list[ast.ExceptHandler], code: list[ast.stmt]) -> set[str]:
     """Return the names that hold an error of these handlers, or something that `code` computes from it."""
     names = {handler.name for handler in handlers if handler.name}

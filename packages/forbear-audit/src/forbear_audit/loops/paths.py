@@ -146,7 +146,7 @@ class Walk:
         ways = self.ways([*attempt.body, *attempt.orelse])
         for way in [way for way in ways if way.startswith(_RAISE)]:
             name = way.removeprefix(_RAISE)
-            handler = next((each for each in attempt.handlers if catches(self.module, each, name)), None)
+            handler = next((each for each in attempt.handlers if _catches(self.module, each, name)), None)
             if handler is not None:
                 ways = ways - {way} | self.ways(handler.body)
         last = self.ways(attempt.finalbody)
@@ -173,8 +173,7 @@ def _list_raising(module: Module) -> set[ast.AST]:
     return {around for node in raises for around in module.ancestors(node)}
 
 
-def catches(module: Module, handler: ast.ExceptHandler, name: str) -> bool:
-    """Return whether a handler catches an error with this dotted name, as far as the names tell."""
+def _catches(module: Module, handler: ast.ExceptHandler, name: str) -> bool:
     types = ("BaseException",) if handler.type is None else error_names(module, handler.type) or ()
     last = name.rpartition(".")[2]
     return any(

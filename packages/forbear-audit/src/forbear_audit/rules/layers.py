@@ -25,11 +25,8 @@ _ENDS = ("execute", "commit")
 """The methods that send what was put into a pipeline or a batch before."""
 
 _BATCHES = ("pipeline", "batch")
-_TOLD = {
-    "RequestsHTTPTransport": ("retries",), **dict.fromkeys(
-        ("Elasticsearch", "AsyncElasticsearch", "OpenSearch", "AsyncOpenSearch"), ("retry_on_timeout", "retry_on_status")
-    ),
-}  # fmt: skip
+_ELASTIC = ("Elasticsearch", "AsyncElasticsearch", "OpenSearch", "AsyncOpenSearch")
+_TOLD = {"RequestsHTTPTransport": ("retries",), **dict.fromkeys(_ELASTIC, ("retry_on_timeout", "retry_on_status"))}
 """The clients with an option by which they repeat every request, also one that acts."""
 
 

@@ -10,8 +10,8 @@ from forbear_audit.loops.loop_exits import continues, find_repeated_statuses, ma
 from forbear_audit.loops.paths import goes_on, returned
 from forbear_audit.loops.statuses import DOUBTFUL, is_status, numbers, truth
 from forbear_audit.loops.waits import mentions_header
+from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import ADDING_UPDATES, DUPLICATES, INSERTS, MUTATIONS, RESET, RESPONSES_AND_ERRORS, WAITS
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import keyword, walk_inside
 from forbear_audit.reading.syntax import calls_in, find_all, join_bodies, names_in, plain_names_in
@@ -25,7 +25,7 @@ _DECIDING = ("retry_on_exception", "retry_on_result", "on", "predicate")
 """The options of decorators with a function that decides: of retrying, stamina and google-api-core."""
 
 _CONDITIONS = ("retry_if_exception", "retry_if_result")
-_ACTING_TEXTS = (INSERTS, MUTATIONS, ADDING_UPDATES)
+_ACTING_TEXTS = (patterns.INSERTS, patterns.MUTATIONS, patterns.ADDING_UPDATES)
 _ACTING = ("POST", "PATCH", "post", "patch")
 _DEEPEST = 3  # classes of classes
 _MOST_READ = 30  # functions in which an error may be raised
@@ -78,7 +78,7 @@ def _knows_duplicates(module: Module, use: RetryUse) -> bool:
         leaves = any(isinstance(inner, (ast.Return, ast.Break)) for inner in node.body)
         ends = loop is not None and isinstance(node, ast.ExceptHandler) and not continues(module, loop, node)
         is_done = (leaves or ends) and not isinstance(node.body[-1], ast.Raise)
-        if is_done and test is not None and DUPLICATES.search(ast.unparse(test)):
+        if is_done and test is not None and patterns.DUPLICATES.search(ast.unparse(test)):
             return True
     return False
 
@@ -239,11 +239,11 @@ def _is_retried(module: Module, use: RetryUse, conditions: list[tuple[Module, as
 
 def _may_read(use: RetryUse, nodes: list[ast.AST]) -> bool:
     """Return whether code reads the header, or lets a function look at the response to compute the wait."""
-    if mentions_header(nodes) or any(RESET.search(ast.unparse(node)) for node in nodes):
+    if mentions_header(nodes) or any(patterns.RESET.search(ast.unparse(node)) for node in nodes):
         return True
     for call in calls_in(use.code.region):
         names = set[str]().union(*map(plain_names_in, call.args))
-        if WAITS.search(ast.unparse(call.func)) and any(map(RESPONSES_AND_ERRORS.search, names)):
+        if patterns.WAITS.search(ast.unparse(call.func)) and any(map(patterns.RESPONSES_AND_ERRORS.search, names)):
             return True
     return False
 
