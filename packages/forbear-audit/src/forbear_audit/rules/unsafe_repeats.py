@@ -18,7 +18,7 @@ from forbear_audit.reading.syntax import calls_in, find_all, join_bodies, names_
 from forbear_audit.rules.find import find_retries
 
 _BUSY, _MISSING = 429, 404
-_LOST = {2006, 2013, 2055, 10053, 10054, "08000", "08003", "08006", "08007", "08S01", "57P01", "57P02"}
+_LOST = (2006, 2013, 2055, 10053, 10054, "08000", "08003", "08006", "08007", "08S01", "57P01", "57P02")
 """The codes of MySQL, SQL Server and PostgreSQL for a connection that was lost."""
 
 _DECIDING = ("retry_on_exception", "retry_on_result", "on", "predicate")
@@ -62,9 +62,9 @@ def _repeats_lost(module: Module, use: RetryUse) -> bool:
     for test in find_all(join_bodies(use.code.handlers), ast.If):
         leaves = may_leave(test.body, ast.Raise, ast.Return, ast.Break)
         for compared in find_all([test.test], ast.Compare):
-            codes = [module.constant(side) for side in compared.comparators]
-            known = {code for each in codes for code in (each if isinstance(each, tuple) else [each])}
-            if known & _LOST and isinstance(compared.ops[0], (ast.NotIn, ast.NotEq)) == leaves:
+            side = compared.comparators[0]
+            is_lost = any(code in _LOST for code in module.items(side) or (module.constant(side),))
+            if is_lost and isinstance(compared.ops[0], (ast.NotIn, ast.NotEq)) == leaves:
                 return True
     return False
 
