@@ -55,6 +55,7 @@ def test_the_examples_are_clean() -> None:
     findings = audit([ROOT / "examples"], settings=AuditSettings(select=tuple(RULES))).findings
     assert [(str(Path(f.path).relative_to(ROOT / "examples")), f.rule) for f in findings] == [
         ("demo/contenders.py", "NO-DEADLINE"),
+        ("demo/contenders.py", "STATE"),
         ("shop/before/payments.py", "UNSAFE"),
         ("shop/before/rates.py", "UNBOUNDED"),
         ("shop/before/stock.py", "UNSAFE"),

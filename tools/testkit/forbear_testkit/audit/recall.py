@@ -3,11 +3,11 @@
 A label has the rules that a snippet breaks, of MEASURED; `~RULE` is one that may be reported or not. A line
 `# -- path` begins a file of a package. One half is open, and the rules are corrected by it; the other only measures.
 Those in FRESH were written by somebody who knew no rule. Two who saw no finding labelled the shops, the pipelines and
-the harbours, the authors themselves the desks, fields, offices and councils, another reader the trades, and one who
-knew the rules in part the firms. All are open but the mills and looms, which their authors labelled. So are the
-`styles`, `reach`, `layers`, `habits` and `crossings` in RECALL: who changed the rules wrote and labelled them, in the
-style of many companies, for forms and clients that were missed, and for what repeats the calls of others. LOST-CAUSE,
-STATE and OUTER-KEY were corrected by the mills and looms, which measure these no longer.
+the harbours, another reader the trades, and one who knew the rules in part the firms. Authors labelled the others.
+All are open but the mills, the looms and the quarries. So are six files in RECALL, from `styles` to `remains`: who
+changed the rules wrote and labelled them, in the style of many companies, for forms and clients that were missed, and
+for what repeats the calls of others. LOST-CAUSE, STATE and OUTER-KEY were corrected by the mills and looms, which
+measure these no longer.
 """
 
 import random
@@ -24,8 +24,8 @@ EVERY = AuditSettings(select=tuple(RULES))
 RECALL = FOLDER.with_name("recall")
 FRESH = FOLDER.with_name("fresh")
 OPEN_KINDS = (
-    "styles", "reach", "layers", "habits", "crossings", "shops", "desks", "trades", "firms", "fields", "offices",
-    "councils", "harbours", "pipelines",
+    "styles", "reach", "layers", "habits", "crossings", "remains", "shops", "desks", "trades", "firms", "fields",
+    "offices", "councils", "harbours", "pipelines", "forges", "kilns",
 )  # fmt: skip
 """The files of which nothing is set aside."""
 SEED = "forbear recall 1"

@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator
 
 from forbear_audit.libraries.errors import error_names, join_names, names_of_predicate
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.retry_use import Limits, RetriedErrors, RetryPolicy, Wait, Waits, grows_to, seconds
+from forbear_audit.reading.retry_use import (
+    Limits,
+    RetriedErrors,
+    RetryPolicy,
+    Wait,
+    Waits,
+    choose_kind,
+    grows_to,
+    seconds,
+)
 from forbear_audit.reading.scopes import find_argument, from_package, keyword
 
 ALL = ("Exception",)
@@ -101,11 +110,16 @@ def _tenacity_waits(module: Module, wait: ast.expr | None, attempts: float | Non
     if names & {*_EXPONENTIAL, "wait_incrementing"}:
         longest = None
         growing = _calls_of(module, wait, *_EXPONENTIAL)
-        if growing and keyword(growing[0], "max") is None and len(growing[0].args) < 2:
-            first = keyword(growing[0], "multiplier", "initial") or (growing[0].args[0] if growing[0].args else None)
+        first, base, kind = 1.0, 2.0, choose_kind(None, None, None)
+        cap = find_argument(growing[0], 1, "max") if growing else None
+        if growing:
+            first = seconds(module.constant(find_argument(growing[0], 0, "multiplier", "initial")), 1)
             base = seconds(module.constant(keyword(growing[0], "exp_base")), 2)
-            longest = grows_to(seconds(module.constant(first), 1), base, attempts)
-        return Waits("growing", bool(names & {*_EXPONENTIAL[1:], "wait_random"}), longest, wait)
+            least = seconds(module.constant(keyword(growing[0], "min")), 0)
+            kind = choose_kind(max(first, least), base, module.constant(cap))
+        if growing and cap is None:
+            longest = grows_to(first, base, attempts)
+        return Waits(kind, bool(names & {*_EXPONENTIAL[1:], "wait_random"}), longest, wait)
     if names & {"wait_fixed", "wait_random"} and "wait_chain" not in names:
         return Waits("fixed", "wait_random" in names, node=wait)
     return Waits(node=wait)
@@ -124,18 +138,22 @@ def _read_backoff(module: Module, call: ast.Call) -> RetryPolicy:
 def _backoff_waits(module: Module, call: ast.Call, attempts: float | None) -> Waits:
     generator = module.name_of(call.args[0] if call.args else keyword(call, "wait_gen")).rpartition(".")[2]
     jitter = keyword(call, "jitter") is None or _is_set(module, keyword(call, "jitter"))
-    longest = None
-    if generator in ("expo", "fibo") and keyword(call, "max_value") is None:
-        base = seconds(module.constant(keyword(call, "base")), 2) if generator == "expo" else 1.62
-        longest = grows_to(seconds(module.constant(keyword(call, "factor")), 1), base, attempts)
-    kinds: dict[str, Wait] = {"constant": "fixed", "expo": "growing", "fibo": "growing"}
+    longest, cap = None, keyword(call, "max_value")
+    base = seconds(module.constant(keyword(call, "base")), 2) if generator == "expo" else 1.62
+    first = seconds(module.constant(keyword(call, "factor")), 1)
+    if generator in ("expo", "fibo") and cap is None:
+        longest = grows_to(first, base, attempts)
+    kind = choose_kind(first, base, module.constant(cap))
+    kinds: dict[str, Wait] = {"constant": "fixed", "expo": kind, "fibo": kind}
     node = call.args[0] if call.args else call
     return Waits(kinds.get(generator, "unknown"), jitter, longest, node, reads_header=generator == "runtime")
 
 
 def _read_stamina(module: Module, call: ast.Call) -> RetryPolicy:
     on = find_argument(call, 0, "on")
-    waits = Waits("growing", module.constant(keyword(call, "wait_jitter")) not in (0, 0.0))
+    given = [module.constant(keyword(call, name)) for name in ("wait_initial", "wait_exp_base", "wait_max")]
+    first, base, cap = (seconds(value, usual) for value, usual in zip(given, (0.1, 2, 5), strict=True))
+    waits = Waits(choose_kind(first, base, cap), module.constant(keyword(call, "wait_jitter")) not in (0, 0.0))
     names = _types_only(module, on)
     chosen = names_of_predicate(module, on) if names is None else None
     errors = RetriedErrors(names or chosen, on, has_predicate=chosen is not None)
@@ -188,7 +206,8 @@ def _read_retrying(module: Module, call: ast.Call) -> RetryPolicy:
         longest = None
         if keyword(call, "wait_exponential_multiplier") is not None and keyword(call, "wait_exponential_max") is None:
             longest = grows_to(seconds(module.constant(growing), 1000) / 1000, 2, limits.attempts)
-        kind: Wait = "growing" if growing is not None else "fixed" if node is not None else "none"
+        first, cap = (module.constant(part) for part in (growing, keyword(call, "wait_exponential_max")))
+        kind = choose_kind(first, None, cap) if growing is not None else "fixed" if node is not None else "none"
         waits = Waits(kind, jitter, longest, node)
     if keyword(call, "retry_on_exception") is None and keyword(call, "retry_on_result") is None:
         errors = RetriedErrors(ALL, call)
@@ -204,7 +223,9 @@ def _read_retry(module: Module, call: ast.Call) -> RetryPolicy:
     tries = module.constant(options["tries"]) if "tries" in options else -1
     attempts = (math.inf if tries < 0 else float(tries)) if isinstance(tries, int) else None
     first, factor, jitter = (module.constant(options.get(name)) for name in ("delay", "backoff", "jitter"))
-    kind: Wait = "none" if "delay" not in options or first == 0 else "growing" if "backoff" in options else "fixed"
+    cap = module.constant(options.get("max_delay"))
+    kind = "none" if "delay" not in options or first == 0 else choose_kind(first, factor, cap)
+    kind = "fixed" if kind != "none" and "backoff" not in options else kind
     longest = None if "max_delay" in options else grows_to(seconds(first, 1), seconds(factor, 1), attempts)
     waits = Waits(kind, "jitter" in options and jitter != 0, longest, call)
     return RetryPolicy(

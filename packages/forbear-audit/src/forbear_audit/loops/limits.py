@@ -64,6 +64,7 @@ def counters(loop: Loop) -> set[str]:
                 result.add(ast.unparse(taken))  # a list of waits that gets shorter
             case _:
                 pass
+    result |= {each.target.id for each in find_all([loop], ast.NamedExpr) if isinstance(each.value, ast.BinOp)}
     for _ in range(2):  # a name of a name
         for assign in assigns:
             own = {ast.unparse(target) for target in assign.targets}
@@ -112,9 +113,13 @@ def _texts(loop: Loop, test: ast.expr) -> list[str]:
 
 def _is_time(loop: Loop, test: ast.expr, timed: set[str]) -> bool:
     """Return whether a test compares the time: the clock, a deadline, or the sum of the waits."""
+    steps = [step for step in find_all(loop.body, ast.AugAssign) if isinstance(step.value, ast.Constant)]
+    numbers = {ast.unparse(step.target) for step in steps if getattr(step.value, "value", 0) == 1}
     for leaf in operands(test):
         if names_in(leaf) & timed:
             return True
+        if names_in(leaf) & numbers and not CLOCK.search(ast.unparse(leaf)):
+            continue  # `left` attempts
         if isinstance(leaf, ast.Name):
             if any(CLOCK.search(text) for text in _texts(loop, leaf)):
                 return True

@@ -5,7 +5,7 @@ Code is read, never run: a test that cannot be decided goes both ways.
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forbear_audit.libraries.errors import error_names, is_status_error
 from forbear_audit.loops.statuses import Status, truth
@@ -58,7 +58,8 @@ class Walk:
 
     A constant that is assigned to one of `flags` leaves the loop, and so does a result for one that is `awaited`. With
     `is_limit` the attempt is the last one: a test for which it is true leaves the loop if it can, and repeats nothing.
-    With `fails` code that makes an error and keeps it goes on to the next round.
+    With `fails` code that makes an error and keeps it goes on to the next round. `reached` gets the plain statements
+    that run, but those that a limit may prevent.
     """
 
     module: Module
@@ -68,11 +69,14 @@ class Walk:
     depth: int = 0
     awaited: frozenset[str] = frozenset()
     fails: bool = False
+    reached: list[ast.stmt] | None = None
 
     def ways(self, body: list[ast.stmt]) -> set[str]:
         """Return how statements may end: ON, AGAIN (by `continue`), BREAK, RETURN, or "raise " with an error."""
         ways = {ON}
         for statement in body:
+            if self.reached is not None and not hasattr(statement, "body"):
+                self.reached.append(statement)
             ways = ways - {ON} | self._of(statement)
             if ON not in ways:
                 break
@@ -123,6 +127,8 @@ class Walk:
 
     def _if(self, statement: ast.If) -> set[str]:
         value = truth(self.module, statement.test, self.status)
+        if value is None and self.reached is not None and self.is_limit is not None and self.is_limit(statement.test):
+            return replace(self, reached=None)._if(statement)
         ways = self.ways(statement.body) if value is not False else set[str]()
         ways |= self.ways(statement.orelse) if value is not True else set[str]()
         if self.is_limit is None or not self.is_limit(statement.test):

@@ -16,6 +16,7 @@ from forbear_audit.reading.syntax import calls_in, statements_of_handlers, texts
 _TAKES = ("get", "pop", "popleft", "get_nowait", "lpop", "rpop")
 _PUTS = ("append", "put", "put_nowait", "appendleft", "insert", "add", "lpush", "rpush", "extend")
 _ENDLESS = "what fails goes back to its queue each time, and nothing counts how often"
+_GIVES_BACK = ("basic_nack", "basic_reject")
 _LARGEST = 400  # nodes of a function that is copied
 
 
@@ -75,8 +76,21 @@ def find_requeued(module: Module) -> Iterator[tuple[RetryPolicy, RepeatedCode, a
                 errors = RetriedErrors(names, has_predicate=True)
                 plain = calls_in(s for s in handler.body if isinstance(s, ast.Expr))
                 flaws = [("UNBOUNDED", attempt, _ENDLESS) for call in plain if calls[call] is True]
+                if any(is_doubtful(name, "network") for name in names or ()):
+                    back = filter(_returns_at_once, calls_in(handler.body))
+                    flaws += [("FIXED", call, "the broker sends it again at once") for call in islice(back, 1)]
                 policy = RetryPolicy("loop", waits=Waits(reads_header=True), errors=errors, flaws=tuple(flaws))
                 yield policy, RepeatedCode(attempt.body, function, by_call=True), attempt
+
+
+def _returns_at_once(call: ast.Call) -> bool:
+    """Return whether a call makes a broker of AMQP send a message again: `channel.basic_nack(tag)`."""
+    name, again = getattr(call.func, "attr", ""), keyword(call, "requeue")
+    if "super()" in ast.unparse(call.func):
+        return False  # it is the broker's client itself
+    if again is None:
+        return name in _GIVES_BACK
+    return isinstance(again, ast.Constant) and again.value is True and name in (*_GIVES_BACK, "nack", "reject")
 
 
 def _list_read(function: Function) -> Iterator[str]:

@@ -84,6 +84,8 @@ def _classify(
         compared = [ast.unparse(test.left) for test in find_all(loop.body, ast.Compare)]
         is_capped = any(CAPS.search(text) for text in texts) or ast.unparse(argument) in compared
         longest = None if is_capped else _longest(module, loop, argument, attempts)
+        if longest is not None and attempts not in (None, 1, 2) and longest == _longest(module, loop, argument, 2):
+            return replace(waits, kind="fixed", jitter=jitter)  # it is multiplied by 1
         return replace(waits, kind="growing", jitter=jitter, longest=longest)
     kind: Wait = "unknown"
     if not changed and not any(isinstance(node, ast.Call) for node in ast.walk(argument)):

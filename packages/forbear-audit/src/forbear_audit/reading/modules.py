@@ -57,7 +57,7 @@ class Module(Objects):
     def _step(self, expr: ast.expr) -> ast.expr | None:
         match expr:
             case ast.Name() | ast.Attribute():
-                return self._find_assigned(expr)
+                return self.find_assigned(expr)
             case ast.Await(value=inner) | ast.NamedExpr(value=inner):
                 return inner
             case ast.Call() | ast.Subscript():
@@ -87,7 +87,7 @@ class Module(Objects):
         known = [one for one in found if one is not None]
         return self.take(home, choose_only(known)) if len(known) == len(found) else None
 
-    def _find_assigned(self, name: ast.Name | ast.Attribute) -> ast.expr | None:
+    def find_assigned(self, name: ast.Name | ast.Attribute) -> ast.expr | None:
         """Return the only expression that is assigned to a name, here or in its module; None if there is none."""
         home = self.home_of(name)
         values = home.values(name)

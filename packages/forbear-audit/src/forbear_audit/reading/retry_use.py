@@ -154,6 +154,12 @@ def grows_to(first: float, multiplier: float, attempts: float | None) -> float |
         return math.inf
 
 
+def choose_kind(first: object, factor: object, cap: object) -> Wait:
+    """Return whether waits that begin with `first` and are multiplied by `factor` grow, or stay at their cap."""
+    is_capped = isinstance(first, (int, float)) and isinstance(cap, (int, float)) and cap <= first
+    return "fixed" if is_capped or factor == 1 else "growing"
+
+
 def seconds(value: object, default: float) -> float:
     """Return a constant as a number, else the default."""
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else default

@@ -49,6 +49,8 @@ class Scopes:
         """The functions within each function, by their names."""
         self.assigned: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         """The values of the names in each function, class or module; parameters have none until they get another."""
+        self.unpacked: dict[tuple[ast.AST, str], tuple[ast.expr, int]] = {}
+        """The call that returns a name among others, and its place: `key, body = read(path)`."""
         self.attributes: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         """The values of `self.name` in each class."""
         self.iterated: dict[tuple[ast.AST, str], tuple[ast.expr, int | None]] = {}
@@ -137,6 +139,10 @@ class Scopes:
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             for one, other in zip(target.elts, value.elts, strict=True):
                 self._assign(node, one, other)
+        elif isinstance(target, ast.Tuple) and isinstance(value, (ast.Call, ast.Await)):
+            parts = takewhile(lambda each: not isinstance(each, ast.Starred), target.elts)
+            places = {one.id: at for at, one in enumerate(parts) if isinstance(one, ast.Name)}
+            self.unpacked |= {(self.scope(node), name): (value, at) for name, at in places.items()}
         elif isinstance(target, ast.Name) and (name := find_import(value)) is not None:
             self.imports[target.id] = name
         elif isinstance(target, ast.Name):

@@ -11,7 +11,8 @@ from forbear_audit.reading.patterns import CONFLICT_MESSAGES, RENAMES, STATUS_RE
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.syntax import calls_method, find_all, functions_in, join_bodies, texts_in
 from forbear_audit.rules.find import find_retries
-from forbear_audit.rules.last_attempt import find_hidden_ends, last_attempt
+from forbear_audit.rules.hidden_ends import find_hidden_ends, find_swallowed
+from forbear_audit.rules.last_attempt import last_attempt
 from forbear_audit.rules.leftover_state import leaves_behind
 from forbear_audit.rules.nesting import find_nested
 from forbear_audit.rules.unsafe_repeats import (
@@ -21,6 +22,7 @@ from forbear_audit.rules.unsafe_repeats import (
     find_unsafe_uses,
     repeats_failures,
 )
+from forbear_audit.rules.used_up import find_used_up
 
 Hit = tuple[str, ast.AST, str, str]
 """A rule, the node to report, the message, and the library."""
@@ -40,6 +42,7 @@ def check(module: Module) -> Iterator[Hit]:
     yield from find_unsafe_uses(module, uses)
     yield from find_blocking_waits(module, uses)
     yield from find_hidden_ends(module)
+    yield from find_used_up(module, uses)
 
 
 def _check_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str]]:
@@ -61,6 +64,7 @@ def _check_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple
         if use.policy.library not in _REWIND:
             for node, message in leaves_behind(module, use):
                 yield "STATE", node, message
+    yield from (("LOST-CAUSE", *found) for found in find_swallowed(module, use))
     if use.code.loop is not None:
         yield from last_attempt(module, use, use.code.loop)
 

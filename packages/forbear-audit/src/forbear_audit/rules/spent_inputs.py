@@ -1,12 +1,13 @@
 """STATE of inputs: files, generators and iterators that the first attempt reads to their end."""
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import FILE_MODE, REWINDS, STREAMS
 from forbear_audit.reading.retry_use import RetryUse
-from forbear_audit.reading.scopes import list_passed, parameters, walk_inside
+from forbear_audit.reading.scopes import list_passed, walk_inside
 from forbear_audit.reading.syntax import calls_in, group
 
 _BODIES = ("data", "content", "body", "files", "fileobj", "Body", "Fileobj")
@@ -20,45 +21,37 @@ _SENDS_FILES = (
 
 _STREAMS = ("BinaryIO", "TextIO", "IO", "BufferedReader", "TextIOWrapper")
 _DISPLAYS = (ast.Dict, ast.Tuple, ast.List)
-_SPENT = ("iter", "map", "filter", "zip", "reversed", "enumerate")
-"""The builtins whose result can be read once."""
+_ENDLESS = ("count", "cycle", "repeat")
+_BUILDS = ("list", "tuple", "dict", "set", "sorted", "sum", "max", "min", "len", "dumps", "join")
+"""The functions that read what they get at once, and cannot fail by a fault elsewhere."""
+
+_SPENT = {
+    "iterator": (
+        "iter", "map", "filter", "zip", "reversed", "enumerate", "csv.reader", "csv.DictReader", "os.scandir",
+    ),
+    "form": ("aiohttp.FormData", "aiohttp.MultipartWriter", "requests_toolbelt.MultipartEncoder"),
+    "file": (
+        "io.BytesIO", "io.StringIO", "tempfile.TemporaryFile", "tempfile.NamedTemporaryFile",
+        "tempfile.SpooledTemporaryFile",
+    ),
+}  # fmt: skip
+"""The makers of things that can be read once, by what they make."""
+
+_TASKS = re.compile(r"(?i)task|fut|event|lock|condition|barrier|semaphore")
+"""The names and types of things that may be awaited again."""
 
 
-def find_streams(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
-    """Yield the open files that the caller passes and an attempt reads, if nothing goes back to their begin."""
-    if use.code.function is None:
-        return
-    taken = {each.arg for each in parameters(use.code.function)} - own
-    for call in (node for statement in use.code.region for node in ast.walk(statement) if isinstance(node, ast.Call)):
-        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        rewinds = method and "httpx" in module.packages and "requests" not in module.packages  # of its own `files`
-        names = [name for name in _BODIES if name != "files"] if rewinds else _BODIES
-        bodies = [option.value for option in call.keywords if option.arg in names]
-        sent = [node for body in bodies if not isinstance(body, ast.Call) for node in walk_inside([body])]
-        sent += [*call.args] if method in _SENDS_FILES else []
-        sent += [call.func.value] if isinstance(call.func, ast.Attribute) and method == "read" else []
-        given = [part for part in sent if isinstance(part, ast.Name)]
-        named = {part.id for part in given if STREAMS.search(part.id) or module.type_name(part).endswith(_STREAMS)}
-        reads = [body.func for body in bodies if isinstance(body, ast.Call) and not body.args]
-        named |= {ast.unparse(each.value) for each in reads if isinstance(each, ast.Attribute) and each.attr == "read"}
-        for name in sorted(named & taken):
-            if not changes(use, name, REWINDS.search):
-                taken.remove(name)
-                yield call, f"the file `{name}` is at its end after the first attempt"
-
-
-def changes(use: RetryUse, target: str, is_method: Callable[[str], object]) -> bool:
-    """Return whether the function of a retry calls such a method of `target`, or sets an item of it."""
+def changes(use: RetryUse, target: str, is_method: Callable[[str], object], *, sets: bool = True) -> bool:
+    """Return whether the function of a retry calls such a method of `target`, or (`sets`) sets an item of it."""
     whole = use.code.loop is None and use.code.function is not None
     for node in walk_inside(use.code.function.body if whole and use.code.function is not None else use.code.region):
         match node:
             case ast.Call(func=ast.Attribute(value=owner, attr=name)) if is_method(name):
                 if ast.unparse(owner) == target:
                     return True
-            case ast.Assign(targets=[ast.Subscript(value=owner) | (ast.Attribute() as owner)]) if (
-                ast.unparse(owner) == target
-            ):
-                return True
+            case ast.Assign(targets=[ast.Subscript(value=owner) | (ast.Attribute() as owner)]) if sets:
+                if ast.unparse(owner) == target:
+                    return True
             case _:
                 pass
     return False
@@ -72,18 +65,40 @@ def find_spent(module: Module, use: RetryUse, body: list[ast.stmt], own: set[str
         what = _name_spent(module, item) if isinstance(item, ast.Call) else None
         if what is not None:
             yield item, f"the {what} `{ast.unparse(item)}` is at its end after the first attempt"
-    for item in _find_read(body):
+    for item in _find_read(module, body):
         text = ast.unparse(item)
         if text.partition(".")[0] in own or text in seen or changes(use, text, REWINDS.search):
             continue
-        seen.add(text)
         made = module.value(item)
         filled = module.keep(_index_appended).get(f"{text}.append", [])
-        held = [made, *(each for call in filled if isinstance(made, ast.List) for each in call.args)]
-        for value in (part for each in held if each is not None for part in _parts(each)):
-            what = _name_spent(module, value)
-            if what is not None:
-                yield item, f"the {what} `{text}` is at its end after the first attempt"
+        held = [module.find_assigned(item), made, _find_unpacked(module, item)]
+        held += [each for call in filled if isinstance(made, ast.List) for each in call.args]
+        known = (_name_spent(module, part) for each in held if each is not None for part in _parts(each))
+        what = "file" if _is_stream(module, item) else next((kind for kind in known if kind), None)
+        if isinstance(module.parents.get(item), ast.Await) and module.is_parameter(item):
+            what = None if _TASKS.search(f"{text} {module.type_name(item)}") else "coroutine"
+        if what is not None:
+            seen.add(text)
+            yield item, f"the {what} `{text}` is at its end after the first attempt"
+
+
+def _find_unpacked(module: Module, item: ast.expr) -> ast.expr | None:
+    """Return what a function of the package returns for a name among others."""
+    value, at = module.unpacked.get((module.scope(item), getattr(item, "id", "")), (None, 0))
+    made = module.value(value)
+    return module.value(made.elts[at]) if isinstance(made, ast.Tuple) and len(made.elts) > at else None
+
+
+def _is_stream(module: Module, item: ast.expr) -> bool:
+    """Return whether a parameter is an open file: by its name, its type, or since it is read to be sent."""
+    around, name = module.parents.get(item), getattr(item, "id", "")
+    is_sent = isinstance(around, ast.Call) and getattr(around.func, "attr", "") in _SENDS_FILES
+    is_sent = is_sent or (isinstance(around, ast.keyword) and around.arg in _BODIES)
+    reads = isinstance(around, ast.Attribute) and around.attr == "read"
+    body = module.parents.get(module.parents.get(around, item)) if reads and around is not None else None
+    is_read = isinstance(body, ast.keyword) and body.arg in _BODIES
+    is_named = is_read or ((is_sent or reads) and STREAMS.search(name)) or module.type_name(item).endswith(_STREAMS)
+    return bool(is_named) and module.is_parameter(item)
 
 
 def _index_appended(module: Module) -> dict[str, list[ast.Call]]:
@@ -91,12 +106,15 @@ def _index_appended(module: Module) -> dict[str, list[ast.Call]]:
     return group((ast.unparse(call.func), call) for call in module.calls_of("append"))
 
 
-def _find_read(body: list[ast.stmt]) -> Iterator[ast.expr]:
-    """Yield the names and attributes that an attempt passes to a call, iterates, or reads from."""
+def _find_read(module: Module, body: list[ast.stmt]) -> Iterator[ast.Name | ast.Attribute]:
+    """Yield the names and attributes that an attempt passes to a call, awaits, iterates, or reads from."""
     for node in walk_inside(body):
         parts: list[ast.expr] = []
+        if isinstance(node, ast.Call) and _is_last(module, node):
+            continue
         if isinstance(node, ast.Call):
-            parts = list_passed(node)
+            rewinds = "httpx" in module.packages and "requests" not in module.packages  # of its own `files`
+            parts = [*node.args, *(each.value for each in node.keywords if each.arg != "files" or not rewinds)]
             shown = [part for item in parts if isinstance(item, _DISPLAYS) for part in ast.walk(item)]
             parts += [part for part in shown if isinstance(part, ast.Name)]  # {"file": ("a.txt", file)}
             made = [part.args[0] for part in parts if isinstance(part, ast.Call) and part.args]
@@ -105,6 +123,8 @@ def _find_read(body: list[ast.stmt]) -> Iterator[ast.expr]:
             parts += [method.value for method in methods if method.attr == "read"]
         elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
             parts = [node.iter]
+        elif isinstance(node, ast.Await):
+            parts = [node.value]
         yield from (part for part in parts if isinstance(part, (ast.Name, ast.Attribute)))
 
 
@@ -112,6 +132,12 @@ def _parts(value: ast.expr) -> Iterator[ast.expr]:
     """Yield an expression, or what a dictionary, a tuple or a list holds: `("a.txt", open("a.txt"))`."""
     inner = value.values if isinstance(value, ast.Dict) else getattr(value, "elts", None)
     yield from [value] if inner is None else (part for each in inner for part in _parts(each))
+
+
+def _is_last(module: Module, call: ast.Call) -> bool:
+    """Return whether an attempt is over when a call has read what it gets: it only builds what is returned."""
+    name = ast.unparse(call.func).rpartition(".")[2]
+    return name in _BUILDS and isinstance(module.parents.get(call), ast.Return)
 
 
 def _name_spent(module: Module, value: ast.expr | None) -> str | None:
@@ -125,15 +151,25 @@ def _name_spent(module: Module, value: ast.expr | None) -> str | None:
     if not isinstance(value, ast.Call):
         return None
     name = module.name_of(value.func)
-    if name in (*_SPENT, "csv.reader", "csv.DictReader"):
-        return "iterator"
-    if name in ("aiohttp.FormData", "aiohttp.MultipartWriter", "requests_toolbelt.MultipartEncoder"):
-        return "form"
-    if name in ("io.BytesIO", "io.StringIO", "tempfile.TemporaryFile", "tempfile.NamedTemporaryFile"):
-        return "file"
+    what = next((kind for kind, names in _SPENT.items() if name in names), None)
+    if what is not None or (name.startswith("itertools.") and name.rpartition(".")[2] not in _ENDLESS):
+        return what or "iterator"
     function = module.resolve_call(value)[1]
-    if function is not None and any(isinstance(node, ast.Yield) for node in walk_inside(function.body)):
-        return None if function.decorator_list else "generator"
-    opened = name == "open" or (isinstance(value.func, ast.Attribute) and value.func.attr == "open")
-    modes = [mode for mode in map(module.constant, value.args) if isinstance(mode, str) and FILE_MODE.search(mode)]
-    return "file" if opened and not any(mode[0] in "wax" or "+" in mode for mode in modes) else None
+    if function is not None:
+        kinds = {ast.unparse(each).rpartition(".")[2] for each in function.decorator_list}
+        if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in walk_inside(function.body)):
+            return None if kinds - {"staticmethod", "classmethod"} else "generator"
+        is_plain = isinstance(function, ast.AsyncFunctionDef) and not kinds - {"staticmethod", "classmethod"}
+        return "coroutine" if is_plain and not isinstance(module.parents.get(value), ast.Await) else None
+    if getattr(value.func, "attr", "") in ("extractfile", "iter_content", "iter_lines", "iter_bytes", "iterdir"):
+        return "file" if name.endswith("extractfile") else "iterator"
+    mode = find_mode(module, value)
+    return "file" if mode is not None and mode[:1] not in ("w", "a", "x") and "+" not in mode else None
+
+
+def find_mode(module: Module, made: ast.Call) -> str | None:
+    """Return the mode in which a call opens a file, "" if it does not say it; None if it opens none."""
+    if not (ast.unparse(made.func) == "open" or getattr(made.func, "attr", "") == "open"):
+        return None
+    modes = [mode for mode in map(module.constant, list_passed(made)) if isinstance(mode, str)]
+    return next(filter(FILE_MODE.search, modes), "")
