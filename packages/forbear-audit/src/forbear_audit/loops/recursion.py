@@ -9,7 +9,7 @@ from typing import cast
 from forbear_audit.libraries.errors import error_names, is_doubtful
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import GIVES_BACK
-from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
+from forbear_audit.reading.retry_use import Flaw, Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.scopes import Function, keyword, walk_inside
 from forbear_audit.reading.syntax import calls_in, statements_of_handlers, texts_in
 
@@ -75,7 +75,7 @@ def find_requeued(module: Module) -> Iterator[tuple[RetryPolicy, RepeatedCode, a
                 names = ("Exception",) if handler.type is None else error_names(module, handler.type)
                 errors = RetriedErrors(names, has_predicate=True)
                 plain = calls_in(s for s in handler.body if isinstance(s, ast.Expr))
-                flaws = [("UNBOUNDED", attempt, _ENDLESS) for call in plain if calls[call] is True]
+                flaws: list[Flaw] = [("UNBOUNDED", attempt, _ENDLESS) for call in plain if calls[call] is True]
                 if any(is_doubtful(name, "network") for name in names or ()):
                     back = filter(_returns_at_once, calls_in(handler.body))
                     flaws += [("FIXED", call, "the broker sends it again at once") for call in islice(back, 1)]
