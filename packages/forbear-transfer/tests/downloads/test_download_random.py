@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.transfer.downloads import MIB, URL, Count, fetched, names, random_bytes
 from forbear_transfer.downloads import download as downloads
-from forbear_transfer.downloads import fetch, write_behind
 from forbear_transfer.downloads import slices as sliced
 from forbear_transfer.errors import TransferError
 
@@ -35,8 +34,6 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lower all thresholds of sizes."""
     monkeypatch.setattr(downloads, "SMALL", 200_000)
     monkeypatch.setattr(sliced, "_SAVED_EVERY", 100_000)
-    monkeypatch.setattr(fetch, "_BEHIND_FROM", 200_000)
-    monkeypatch.setattr(write_behind, "_JOINED", 50_000)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

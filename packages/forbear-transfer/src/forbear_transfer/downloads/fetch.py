@@ -5,14 +5,12 @@ Bytes of two generations are never joined.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
 from typing import Protocol
 
 from forbear.verdicts import PERMANENT, TRANSIENT, Verdict
 from forbear_transfer.checksum import Crc32c
 from forbear_transfer.downloads.description import GZIP, BodyDescription, Contradiction, WrongEncoding, describe_body
 from forbear_transfer.downloads.sinks import GZIP_MAGIC, FileSink, Sink
-from forbear_transfer.downloads.write_behind import WriteBehind
 from forbear_transfer.encryption import EncryptionKey, key_of
 from forbear_transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError, WrongResponse
 from forbear_transfer.objects import Object
@@ -25,8 +23,6 @@ FAILURES = (WireError, OSError, HttpError, Stalled, WrongResponse)
 """The errors of one attempt whose verdict decides on another attempt. Any other error ends the download."""
 
 _MAX_IGNORED_RANGES = 2
-_BEHIND_FROM = 8 * 1024 * 1024
-"""The bytes of a response for which a thread is worth its start: half of the time of a large one is writing."""
 
 
 class Gone(Exception):
@@ -192,34 +188,26 @@ class Fetch:
         sink needs only the beginning of the body.
         """
         moved = current_progress.get().moved
-        position = sink.position  # of what has arrived: a file may get it later
 
         def cut(data: bytes) -> bytes:
-            nonlocal position
-            if position + len(data) > stop:
-                if whole:
-                    raise WrongResponse(f"{self._sent}: the response goes on after byte {stop}, where it should end")
-                data = data[: stop - position]
-            position += len(data)
-            return data
+            if sink.position + len(data) <= stop:
+                return data
+            if whole:
+                raise WrongResponse(f"{self._sent}: the response goes on after byte {stop}, where it should end")
+            return data[: stop - sink.position]
 
         if isinstance(sink, FileSink):
-            behind = WriteBehind(sink.write) if stop - position >= _BEHIND_FROM else None
-            write = sink.write if behind is None else behind.take
-            on_arrival = sink.on_arrival
+            write = sink.write
 
             def take(data: bytes) -> bool:
                 data = cut(data)
                 write(data)
                 moved(len(data))
-                if on_arrival is not None:
-                    on_arrival(len(data))
-                return whole or position < stop
+                return whole or sink.position < stop
 
-            with behind or nullcontext():
-                await response.pour(take)
+            await response.pour(take)
             return
-        while (whole or position < stop) and (data := await response.readany()):
+        while (whole or sink.position < stop) and (data := await response.readany()):
             data = cut(data)
             await sink.write(data)
             moved(len(data))

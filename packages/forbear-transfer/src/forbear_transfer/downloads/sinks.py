@@ -106,9 +106,8 @@ class FileSink:
     """Write the bytes of an object from `start` up to `end` (not included) at their offset in an open file.
 
     `checksum` is that of the bytes which the file has already, from `start` on; writing continues after them. With
-    `truncate`, the file belongs to this sink alone, and a restart empties it. `Fetch` calls
-    `on_arrival` in the event loop, with the number of bytes that have arrived and will be written. `name` is for error
-    messages. A thread of `Fetch` may call `write` while others only read the position.
+    `truncate`, the file belongs to this sink alone, and a restart empties it. `on_write` is called with the number of
+    bytes after each write. `name` is for error messages.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class FileSink:
         start: int = 0,
         checksum: Crc32c | None = None,
         truncate: bool = False,
-        on_arrival: Callable[[int], None] | None = None,
+        on_write: Callable[[int], None] | None = None,
     ) -> None:
         self.start = start
         self.end = end
@@ -130,10 +129,13 @@ class FileSink:
         self._descriptor = descriptor
         self._name = name
         self._truncate = truncate
-        self.on_arrival = on_arrival
+        self._on_write = on_write
 
     def write(self, data: bytes) -> None:
-        """Write `data` at the position, hash it, and then advance the position; TransferError if that fails."""
+        """Write `data` at the position, hash it, and advance the position; TransferError if that fails.
+
+        It is written in this thread: the page cache takes it sooner than another thread would.
+        """
         count = len(data)
         try:
             written = write_at(self._descriptor, data, self.position)
@@ -143,6 +145,8 @@ class FileSink:
             raise unwritable(self._name, error) from error
         self.checksum.update(data)
         self.position += count
+        if self._on_write is not None:
+            self._on_write(count)
 
     def restart(self, *, decoded: bool = False) -> None:
         """Go back to `start` with a new checksum, because all bytes arrive again; with `truncate`, empty the file.

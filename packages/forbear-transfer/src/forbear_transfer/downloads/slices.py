@@ -28,7 +28,7 @@ MAX_SLICES = 4
 
 _MIN_SLICE = 1024 * 1024
 _ALIGNED = 256 * 1024
-_SAVED_EVERY = 6 * 1024 * 1024  # with 2 MiB that wait to be written, a process that dies loses at most 8 MiB
+_SAVED_EVERY = 8 * 1024 * 1024
 _SYNCED_AFTER = 1.0  # seconds; a disk that syncs more often does little else
 _ALONE = 0.5  # seconds
 _WORTHWHILE = 4
@@ -70,7 +70,7 @@ class Slices(AbstractContextManager["Slices", None]):
     further connections join only if it is slow. If it is fast, the bottleneck is elsewhere, and more connections would
     not help.
 
-    The progress is saved every 6 MiB and at exit, also after the last byte: the file may still fail to take its name. A
+    The progress is saved every 8 MiB and at exit, also after the last byte: the file may still fail to take its name. A
     saved layout never claims bytes that are not in the file. After the process died, the saved progress counts; after
     the machine crashed, only the part of it that was synced to disk. A sync can be slow, so it runs in a thread, at
     most once a second.
@@ -80,7 +80,7 @@ class Slices(AbstractContextManager["Slices", None]):
 
     def __init__(self, descriptor: int, name: str, layout: Layout, save: Save, *, at_once: bool) -> None:
         self._sinks = [
-            FileSink(descriptor, name, end, start=start, checksum=Crc32c(), on_arrival=self._on_arrival)
+            FileSink(descriptor, name, end, start=start, checksum=Crc32c(), on_write=self._on_write)
             for start, end, _ in layout
         ]
         self._descriptor = descriptor
@@ -174,7 +174,7 @@ class Slices(AbstractContextManager["Slices", None]):
     def _layout(self) -> Layout:
         return [[sink.start, sink.end, sink.position - sink.start] for sink in self._sinks]
 
-    def _on_arrival(self, count: int) -> None:
+    def _on_write(self, count: int) -> None:
         self._unsaved += count
         if self._unsaved < _SAVED_EVERY:
             return

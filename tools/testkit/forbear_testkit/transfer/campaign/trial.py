@@ -210,8 +210,6 @@ def small_thresholds() -> Generator[None]:
         patch("forbear_transfer.downloads.download.SMALL", SMALL),
         patch("forbear_transfer.downloads.slices._MIN_SLICE", SMALL // 2),
         patch("forbear_transfer.downloads.slices._SAVED_EVERY", SMALL),
-        patch("forbear_transfer.downloads.fetch._BEHIND_FROM", SMALL),
-        patch("forbear_transfer.downloads.write_behind._JOINED", SMALL // 4),
         patch("forbear_transfer.rewrite.SMALL", SMALL),
         patch("forbear_transfer.storage.client.tokens", _tokens),
         rewrites_in_steps(),
