@@ -39,6 +39,14 @@ async def test_connections_are_used_again(pool: Pool) -> None:
     assert server.heads[0] == b"GET /x?y=1 HTTP/1.1\r\nHost: %s\r\nUser-Agent: forbear\r\n" % server.url[7:].encode()
 
 
+async def test_a_read_takes_more_than_the_default(pool: Pool) -> None:
+    """The event loop reads 512 KiB at once, which a large download needs to be fast."""
+    with serving(lambda n, head, connection: [OK]) as server:
+        response = await pool.request("GET", server.url, {}, None)
+        assert getattr(response._connection.transport, "max_size") == 512 * 1024  # noqa: B009
+        response.close()
+
+
 FRAMES = {
     "length": [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe", b"llo"],
     "chunks": [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n", b"2\r\nlo\r\n0\r\n\r\n"],
