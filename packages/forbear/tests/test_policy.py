@@ -370,6 +370,7 @@ def test_frozen() -> None:
     assert str(caught.value) == "Policy is immutable; derive a changed copy instead of setting `limits`"
 
 
+@pytest.mark.unmutated
 def test_a_policy_shows_the_call_that_makes_it() -> None:
     """The repr has what differs from the defaults, in the words of `forbear.retry`."""
     assert repr(FULL).startswith(

@@ -152,6 +152,7 @@ def test_sequence_repeats_its_last_wait() -> None:
     assert Sequence([0]).delay(0, 0.5) == 0
 
 
+@pytest.mark.unmutated
 @pytest.mark.parametrize(
     ("backoff", "text"),
     [

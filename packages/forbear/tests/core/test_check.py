@@ -26,6 +26,7 @@ def test_timedeltas_become_seconds(value: object, seconds: object) -> None:
     assert check.in_seconds(value) == seconds
 
 
+@pytest.mark.unmutated
 def test_without_datetime_nothing_is_a_timedelta() -> None:
     """The module is not loaded to find that out."""
     code = "import sys; from forbear.core.check import in_seconds; in_seconds('x'); print('datetime' in sys.modules)"

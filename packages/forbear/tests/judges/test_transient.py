@@ -247,6 +247,7 @@ def test_policies_with_it_can_be_pickled() -> None:
     assert "transient" in dir(forbear)
 
 
+@pytest.mark.unmutated
 def test_it_imports_no_library() -> None:
     """Neither `import forbear` nor a verdict loads a client library, and the former does not load the judge."""
     script = """

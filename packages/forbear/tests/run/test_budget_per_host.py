@@ -48,6 +48,7 @@ def test_two_threads_may_want_the_first_budget() -> None:
     assert budgets.of("api.example.com").take()
 
 
+@pytest.mark.unmutated
 @pytest.mark.parametrize(
     ("make_or_rule", "shown"),
     [

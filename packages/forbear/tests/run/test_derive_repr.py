@@ -10,6 +10,7 @@ from forbear.clients.requests import RetryAdapter
 POLICY = forbear.retry(OSError, attempts=3)
 
 
+@pytest.mark.unmutated
 @pytest.mark.parametrize(
     ("value", "text"),
     [

@@ -133,6 +133,7 @@ def test_async_code_does_not_warn() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.unmutated
 def test_a_callback_of_a_loop() -> None:
     """Without a coroutine, the warning points to the nearest line outside of forbear."""
 
@@ -163,6 +164,7 @@ def test_a_cell_of_a_notebook_may_wait() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.unmutated
 def test_a_warning_needs_a_place() -> None:
     """A direct call warns at the line that makes it."""
     with pytest.warns(RuntimeWarning, match="^load waits") as caught:

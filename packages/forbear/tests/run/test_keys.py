@@ -40,6 +40,7 @@ def executed(wire: Wire) -> int:
     return len({seen.header("idempotency-key") for seen in wire.seen})
 
 
+@pytest.mark.unmutated
 @pytest.mark.parametrize("form", FORMS)
 def test_all_attempts_have_one_key(form: str) -> None:
     """A lost charge is sent again with its key, and executed once; the next run has another key."""

@@ -98,6 +98,7 @@ def assert_same(made: list[str]) -> None:
     assert len(set(made)) == 1
 
 
+@pytest.mark.unmutated
 @pytest.mark.parametrize("policy", [POLICY, EAGER], ids=["plain", "eager"])
 @pytest.mark.parametrize("form", FORMS)
 def test_sync_forms(form: str, policy: forbear.Policy) -> None:
@@ -226,6 +227,7 @@ def test_after_the_end() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.unmutated
 def test_blocks() -> None:
     """Nested blocks of one function count as the outer one, a generator's block is its own, and none is left over.
 
@@ -271,6 +273,7 @@ class Argument:
     """An argument that a weak reference can watch."""
 
 
+@pytest.mark.unmutated
 @pytest.mark.parametrize("form", ["decorated", "called", "block", "async"])
 def test_nothing_is_kept(form: str) -> None:
     """E6: the search keeps no variables of the frames that it passes alive."""

@@ -250,6 +250,7 @@ def test_a_scope_ends() -> None:
         assert context.run(BUSY.with_backoff(Constant(0)).call, passing()) == "done"
 
 
+@pytest.mark.unmutated
 def test_consumers_of_generators_go_on() -> None:
     """An event stops what its generator calls, not the loop that consumes the generator."""
     event = threading.Event()

@@ -51,6 +51,7 @@ def _patient(patient: None) -> None:
     """Give the server as long as it needs."""
 
 
+@pytest.mark.unmutated
 def test_it_is_public_and_loaded_when_used() -> None:
     """`import forbear` loads neither the room nor sockets."""
     assert forbear.budgets.SharedBudget is SharedBudget

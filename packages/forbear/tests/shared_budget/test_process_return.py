@@ -65,7 +65,7 @@ def test_a_bucket_that_was_lost_is_filled_again(server: Server) -> None:
         server.is_down = True
         for share in shares:
             while retried(share):
-                """Use the own token, and notice that the server is away."""
+                pass  # it uses its own token, and notices that the server is away
         succeed(2)
         server.run(b"DEL", fleet.key)
         server.is_down = False

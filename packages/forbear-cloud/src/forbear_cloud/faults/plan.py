@@ -9,8 +9,6 @@ from forbear_cloud.faults.fault import Fault, call_with_json, fields_of
 from forbear_cloud.faults.parameters import FaultMatch, Matching, check_match, number, whole
 from forbear_cloud.http.messages import HttpRequest
 
-"""The former name of the action "random_faults" in JSON."""
-
 
 class RandomFaults:
     """Faults of several kinds at random; `random_faults` makes them.

@@ -196,6 +196,7 @@ def test_a_conflict_under_watch(server: str, name: str) -> None:
         assert plain.get("watched") == b"2"
 
 
+@pytest.mark.unmutated
 def test_a_transaction_under_watch_that_was_cut_off(server: str) -> None:
     """The client has forgotten the watch by then, but the function names it."""
     policy = POLICY.with_changes(attempt_timeout=0.2)

@@ -223,6 +223,7 @@ def test_l6_the_least_safe_of_the_chain_decides() -> None:
     assert executed(work, LOST, OK) == 1
 
 
+@pytest.mark.unmutated
 def test_e5_an_attempt_that_is_cut_off() -> None:
     """E5: the attempt timeout ends a POST that the server has; it is not sent again."""
     from forbear.run.runtime import AttemptTimeout
