@@ -152,11 +152,11 @@ def _draw_jitter(file: Path) -> None:
     figure = Figure(figsize=(9, 4), layout="constrained", dpi=80)
     panels = figure.subplots(2, 1, sharex=True)
     for axes, jitter in zip(panels, ("documented", "full"), strict=True):
-        course = simulate_cohort(herd(Exponential(1, 2, 32, jitter), 60, 400))  # type: ignore[arg-type]
-        width = round(1 / course.step)
-        load = [a + b for a, b in zip(course.first_attempts, course.retries, strict=True)]
+        series = simulate_cohort(herd(Exponential(1, 2, 32, jitter), 60, 400))  # type: ignore[arg-type]
+        width = round(1 / series.step)
+        load = [a + b for a, b in zip(series.first_attempts, series.retries, strict=True)]
         seconds = [sum(load[i : i + width]) for i in range(0, len(load), width)]
-        goodput = [sum(course.successes[i : i + width]) for i in range(0, len(load), width)]
+        goodput = [sum(series.successes[i : i + width]) for i in range(0, len(load), width)]
         axes.axvspan(0, 60, color="#bbbbbb", alpha=0.4, label="outage", linewidth=0)
         axes.plot(range(30, 400), seconds[30:], color="#d62728", label="attempts", linewidth=1)
         axes.plot(range(30, 400), goodput[30:], color="#2ca02c", label="goodput", linewidth=1.5)

@@ -10,7 +10,7 @@ from forbear.core.budget import Ratio
 from forbear.core.limits import Limits
 from forbear.policy import Policy
 from forbear_simulate.engines.exact import simulate_exact
-from forbear_simulate.engines.time_series import Course
+from forbear_simulate.engines.time_series import TimeSeries
 from forbear_simulate.scenario.budgets import ClientBudget
 from forbear_simulate.scenario.scenario import Clients, Layer, Scenario, Server, Window
 
@@ -23,15 +23,15 @@ def attempts(most: int) -> Policy:
     return Policy(OSError, Limits(most, None), Constant(0.1, 0.2))
 
 
-def after_a_trigger(rate: float, most: int, **changes: object) -> Course:
-    """The course of open clients that wait 0.5 s for a response, in a service that stops for 10 s."""
+def after_a_trigger(rate: float, most: int, **changes: object) -> TimeSeries:
+    """The time series of open clients that wait 0.5 s for a response, in a service that stops for 10 s."""
     clients = Clients(rate=rate, count=1, policy=attempts(most), attempt_timeout=0.5)
     return simulate_exact(Scenario(200, 1, clients, SERVER, TRIGGER, **changes), seed=2)  # type: ignore[arg-type]
 
 
-def recovers(course: Course, rate: float) -> bool:
+def recovers(series: TimeSeries, rate: float) -> bool:
     """Return whether the goodput of the last 20 s is the load again; otherwise it must be less than a tenth of it."""
-    goodput = course.mean("successes", 180)
+    goodput = series.mean("successes", 180)
     assert goodput == pytest.approx(rate, rel=0.15) or goodput < rate / 10
     return goodput > rate / 2
 
@@ -46,15 +46,15 @@ def test_the_load_of_all_attempts(rate: float, most: int, stable: bool) -> None:
 @pytest.mark.parametrize(("rate", "stable"), [(22, True), (40, False)])
 def test_the_product_of_attempts_in_layers(rate: float, stable: bool) -> None:
     """In layers it is the product of the attempts, here 2 times 2: 88 of 100 recover, but not 160."""
-    course = after_a_trigger(rate, 2, layers=(Layer(attempts(2), attempt_timeout=0.5),))
-    assert recovers(course, rate) is stable
+    series = after_a_trigger(rate, 2, layers=(Layer(attempts(2), attempt_timeout=0.5),))
+    assert recovers(series, rate) is stable
 
 
 @pytest.mark.parametrize(("ratio", "stable"), [(0.05, True), (0.3, False)])
 def test_a_ratio_of_first_attempts(ratio: float, stable: bool) -> None:
     """With retries for a share r of first attempts, lambda (1 + r) counts: 94.5 of 100 recover, not 117."""
-    course = after_a_trigger(90, 5, budget=ClientBudget(RequestRatio(ratio, 10, 0), "fleet"))
-    assert recovers(course, 90) is stable
+    series = after_a_trigger(90, 5, budget=ClientBudget(RequestRatio(ratio, 10, 0), "fleet"))
+    assert recovers(series, 90) is stable
     assert (90 * (1 + ratio) < SERVER.capacity) is stable
 
 
@@ -85,7 +85,7 @@ def test_the_m_m_1_retrial_queue(rho: float, retrial: float) -> None:
     waiting = rho * (rate + rho * retrial) / ((1 - rho) * retrial)
     policy = Policy(OSError, Limits(None, None, unlimited=True), Exponentially(retrial))
     server = Server(workers=1, time=0.01, queue=0)
-    course = simulate_exact(Scenario(400, 1, Clients(rate=rate, policy=policy), server), seed=1)
-    assert course.mean("retries", 20) == pytest.approx(retrial * waiting, rel=0.06)
-    assert sum(course.delays) / len(course.delays) == pytest.approx(waiting / rate + 0.01, rel=0.06)
-    assert course.mean("in_system", 20) == pytest.approx(rho, rel=0.03)
+    series = simulate_exact(Scenario(400, 1, Clients(rate=rate, policy=policy), server), seed=1)
+    assert series.mean("retries", 20) == pytest.approx(retrial * waiting, rel=0.06)
+    assert sum(series.delays) / len(series.delays) == pytest.approx(waiting / rate + 0.01, rel=0.06)
+    assert series.mean("in_system", 20) == pytest.approx(rho, rel=0.03)

@@ -29,12 +29,12 @@ SMALL = Scenario(20, 0.5, Clients(rate=20), Server(workers=4, time=0.05), (Windo
 
 def test_one_run_is_that_of_the_engine() -> None:
     """One exact run has the counts of the engine with the same seed, and times; the cohort engine has no times."""
-    course, outcome = simulate_exact(SMALL, seed=3), simulate(SMALL, engine="exact", seed=3)
-    assert outcome.bins["retries"] == course.retries
-    assert outcome.figures.retries == sum(course.retries) > 0
-    assert outcome.figures.p50 == sorted(course.delays)[len(course.delays) // 2]
-    assert outcome.offered_load[12] == (course.first_attempts[12] + course.retries[12]) / 0.5
-    assert outcome.goodput[0] == course.successes[0] / 0.5
+    series, outcome = simulate_exact(SMALL, seed=3), simulate(SMALL, engine="exact", seed=3)
+    assert outcome.bins["retries"] == series.retries
+    assert outcome.figures.retries == sum(series.retries) > 0
+    assert outcome.figures.p50 == sorted(series.delays)[len(series.delays) // 2]
+    assert outcome.offered_load[12] == (series.first_attempts[12] + series.retries[12]) / 0.5
+    assert outcome.goodput[0] == series.successes[0] / 0.5
     assert (outcome.runs, outcome.reached, outcome.times[3]) == (1, 20, 1.5)
     mean = simulate(SMALL)
     assert (mean.engine, mean.figures.p50) == ("cohort", None)

@@ -73,15 +73,15 @@ def test_every_call_is_somewhere(kind: str, abandoned: str) -> None:
     """Calls are neither lost nor made: each one is a success or given up, and each attempt has one end."""
     clients = Clients(rate=300, changes=(RateChange(20, 0),), attempt_timeout=1, policy=FIVE)
     server = replace(SERVER, queue=400, abandoned=abandoned, failure=0.05)
-    course = simulate_cohort(Scenario(90, 0.1, clients, server, (Window(kind, 10, 8, factor=3),)))
-    assert course.total("calls") == pytest.approx(300 * 20)
-    assert course.total("successes") + course.total("gave_up") == pytest.approx(300 * 20, abs=0.01)
-    attempts = course.total("first_attempts") + course.total("retries")
-    ends = sum(course.total(end) for end in ("successes", "failures", "refusals", "timeouts"))
+    series = simulate_cohort(Scenario(90, 0.1, clients, server, (Window(kind, 10, 8, factor=3),)))
+    assert series.total("calls") == pytest.approx(300 * 20)
+    assert series.total("successes") + series.total("gave_up") == pytest.approx(300 * 20, abs=0.01)
+    attempts = series.total("first_attempts") + series.total("retries")
+    ends = sum(series.total(end) for end in ("successes", "failures", "refusals", "timeouts"))
     assert ends == pytest.approx(attempts, abs=0.01)
 
 
-def test_a_fleet_of_any_size_has_one_course() -> None:
+def test_a_fleet_of_any_size_has_one_series() -> None:
     """A thousand times the clients and the workers: a thousand times the counts, bin by bin."""
     small = Scenario(30, 0.1, Clients(rate=100, attempt_timeout=2, policy=FIVE), Server(workers=12, time=0.1), REFUSES)
     large = replace(small, clients=replace(small.clients, rate=1e5), service=replace(small.service, workers=12_000))
@@ -108,9 +108,9 @@ def test_attempts_per_call_without_chance() -> None:
     """(1 - p^k)/(1 - p) attempts a call, exactly."""
     policy = Policy(OSError, Limits(attempts=4, timeout=None), Constant(0.3))
     clients = Clients(rate=100, changes=(RateChange(10, 0),), policy=policy)
-    course = simulate_cohort(Scenario(20, 0.1, clients, Server(workers=1000, failure=0.3)))
-    assert course.amplification == pytest.approx((1 - 0.3**4) / 0.7)
-    assert course.total("gave_up") == pytest.approx(1000 * 0.3**4)
+    series = simulate_cohort(Scenario(20, 0.1, clients, Server(workers=1000, failure=0.3)))
+    assert series.amplification == pytest.approx((1 - 0.3**4) / 0.7)
+    assert series.total("gave_up") == pytest.approx(1000 * 0.3**4)
 
 
 def test_a_shared_bucket_in_the_mean() -> None:
@@ -139,9 +139,9 @@ def test_a_rate_limit_in_a_drop_window() -> None:
     """Requests that get no response get no throttling error either."""
     server = Server(workers=90, time=0.1, rate_limit=100)
     scenario = Scenario(10, 0.1, Clients(rate=200, attempt_timeout=1, policy=FIVE), server, (Window("drop", 0, 10),))
-    for course in (simulate_exact(scenario, seed=3), simulate_cohort(scenario)):
-        assert course.total("refusals") == 0
-        assert course.total("timeouts") > 1500
+    for series in (simulate_exact(scenario, seed=3), simulate_cohort(scenario)):
+        assert series.total("refusals") == 0
+        assert series.total("timeouts") > 1500
 
 
 @pytest.mark.parametrize("retry_after", [None, 3, 14])

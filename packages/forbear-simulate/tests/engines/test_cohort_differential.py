@@ -1,4 +1,4 @@
-"""The two engines against each other: random large fleets, in which chance hardly matters, have one course in both."""
+"""The two engines against each other: random large fleets, in which chance hardly matters, have one result in both."""
 
 from dataclasses import replace
 from random import Random
@@ -19,7 +19,7 @@ DURATION = 40  # seconds
 COUNTS = ("first_attempts", "retries", "successes", "failures", "refusals", "timeouts", "gave_up", "wasted")
 
 # No time is a multiple of another one, and no load is one that retries of failures make critical: at such an edge,
-# chance alone decides between two courses. Regular calls, a herd, and equal waits meet the same luck again each time,
+# chance alone decides between two results. Regular calls, a herd, and equal waits meet the same luck again each time,
 # which no mean has. Nor has it the ages of single calls, which decide whether a long random wait passes the timeout.
 TIMES = (0.05, 0.1, 0.3, 1.0)
 LIMITS = (
@@ -61,7 +61,7 @@ def fleet(seed: int) -> Scenario:
 
 
 @pytest.mark.parametrize("seed", sampled(range(200), 2))
-def test_random_fleets_have_one_course(seed: int) -> None:
+def test_random_fleets_have_one_series(seed: int) -> None:
     """Each count differs by 3 % and 4 % of the attempts at most: in all, and in each five seconds."""
     scenario = fleet(seed)
     exact, cohort = simulate_exact(scenario, seed=1), simulate_cohort(scenario)

@@ -12,14 +12,14 @@ from forbear_simulate.scenario.fields import ScenarioError
 
 def test_one_writer_and_limits() -> None:
     """A writer alone needs four messages; a limit of attempts ends writers, and a seed decides all."""
-    course = simulate_contention(Contention(1, deviation=0))
-    assert course.time == pytest.approx(0.04)
-    assert (course.calls, course.gave_up) == (1, 0)
+    counts = simulate_contention(Contention(1, deviation=0))
+    assert counts.time == pytest.approx(0.04)
+    assert (counts.calls, counts.gave_up) == (1, 0)
     contention = Contention(10, Policy(OSError, Limits(2), Constant(0)))
-    course = simulate_contention(contention, seed=3)
-    assert course == simulate_contention(contention, seed=3) != simulate_contention(contention, seed=4)
-    assert course.gave_up > 0
-    assert course.calls - course.conflicts + course.gave_up == 10
+    counts = simulate_contention(contention, seed=3)
+    assert counts == simulate_contention(contention, seed=3) != simulate_contention(contention, seed=4)
+    assert counts.gave_up > 0
+    assert counts.calls - counts.conflicts + counts.gave_up == 10
 
 
 def test_wrong_values_of_a_contention_are_refused() -> None:

@@ -22,17 +22,17 @@ def test_attempts_multiply(layers: int, guard: bool, load: int) -> None:
     """Three services in a chain, each with 4 attempts, make 4³ = 64 attempts of a call; with the guard there are 4."""
     herd = Clients(arrivals="herd", count=10, policy=FOUR)
     chain = (Layer(FOUR),) * layers
-    course = simulate_exact(Scenario(30, 1, herd, windows=OUT, layers=chain, nested_guard=guard))
-    assert course.total("first_attempts") == course.total("gave_up") == 10
-    assert course.total("refusals") == 10 * load
-    assert course.amplification == load
+    series = simulate_exact(Scenario(30, 1, herd, windows=OUT, layers=chain, nested_guard=guard))
+    assert series.total("first_attempts") == series.total("gave_up") == 10
+    assert series.total("refusals") == 10 * load
+    assert series.amplification == load
 
 
 def test_a_policy_may_retry_what_others_gave_up_on() -> None:
     """`retry_exhausted` switches the guard off for one caller."""
     herd = Clients(arrivals="herd", count=10, policy=FOUR.replace(retry_exhausted=True))
-    course = simulate_exact(Scenario(30, 1, herd, windows=OUT, layers=(Layer(FOUR),) * 2, nested_guard=True))
-    assert course.amplification == 16
+    series = simulate_exact(Scenario(30, 1, herd, windows=OUT, layers=(Layer(FOUR),) * 2, nested_guard=True))
+    assert series.amplification == 16
 
 
 def test_budgets_of_layers_bound_the_product() -> None:
@@ -41,10 +41,10 @@ def test_budgets_of_layers_bound_the_product() -> None:
     clients = Clients(rate=200, policy=FOUR)
     server = Server(workers=1000, time=0.01, failure=0.5)
     layers = (Layer(FOUR, budget=budget),) * 2
-    course = simulate_exact(Scenario(30, 1, clients, server, (), budget, layers=layers), seed=4)
+    series = simulate_exact(Scenario(30, 1, clients, server, (), budget, layers=layers), seed=4)
     free = simulate_exact(Scenario(30, 1, clients, server, layers=(Layer(FOUR),) * 2), seed=4)
-    assert 1.02 < course.amplification < 1.1**3
-    assert course.total("budget_refusals") > 1000
+    assert 1.02 < series.amplification < 1.1**3
+    assert series.total("budget_refusals") > 1000
     assert free.amplification > 1.9  # (1 - 0.5^64) / 0.5 without limits of time
 
 
@@ -54,9 +54,9 @@ def test_layers_go_on_after_their_caller_has_gone(abandoned: str, attempts: int)
     clients = Clients(arrivals="herd", count=1, attempt_timeout=1, policy=ONCE)
     layer = Layer(Policy(OSError, Limits(5, None), Constant(0.5)), budget=ClientBudget(TokenBucket(9)))
     server = Server(abandoned=abandoned)
-    course = simulate_exact(Scenario(20, 0.5, clients, server, OUT, layers=(layer,)))
-    assert course.total("refusals") == attempts
-    assert course.gave_up.index(1) == 1 / 0.5
+    series = simulate_exact(Scenario(20, 0.5, clients, server, OUT, layers=(layer,)))
+    assert series.total("refusals") == attempts
+    assert series.gave_up.index(1) == 1 / 0.5
 
 
 @pytest.mark.parametrize(("abandoned", "wasted", "busy"), [("done", 1, 2), ("dropped", 0, 1)])
@@ -64,9 +64,9 @@ def test_a_success_that_nobody_waits_for(abandoned: str, wasted: int, busy: int)
     """A service of 2 s answers a layer whose client left after 1 s: the work is wasted, or it stops with the client."""
     clients = Clients(arrivals="herd", count=1, attempt_timeout=1, policy=ONCE)
     server = Server(workers=1, time=2, times="constant", abandoned=abandoned)
-    course = simulate_exact(Scenario(9, 1, clients, server, layers=(Layer(FOUR),) * 2))
-    assert (course.total("wasted"), course.total("successes"), course.total("gave_up")) == (wasted, 0, 1)
-    assert course.total("in_system") == pytest.approx(busy)
+    series = simulate_exact(Scenario(9, 1, clients, server, layers=(Layer(FOUR),) * 2))
+    assert (series.total("wasted"), series.total("successes"), series.total("gave_up")) == (wasted, 0, 1)
+    assert series.total("in_system") == pytest.approx(busy)
 
 
 def test_layers_in_a_file() -> None:

@@ -1,4 +1,4 @@
-"""The exact engine against reality: real clients of forbear meet the service of a scenario, and both courses agree."""
+"""The exact engine against reality: real clients of forbear meet the service of a scenario, and both agree."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ from forbear.testing.virtual_clock import virtual_time
 from forbear_cloud import Cloud, Fault, RandomFaults
 from forbear_cloud.http.messages import HttpRequest
 from forbear_simulate.engines.exact import simulate_exact
-from forbear_simulate.engines.time_series import Course
+from forbear_simulate.engines.time_series import TimeSeries
 from forbear_simulate.scenario.scenario import Clients, RateChange, Scenario, Server, Window
 
 OUT = Window("refuse", 10.005, 60)
@@ -82,7 +82,7 @@ def scenario(rate: float, calls: float, server: Server, policy: Policy) -> Scena
     return Scenario(SECONDS, 1, clients, server, (OUT,))
 
 
-def test_a_small_fleet_in_virtual_time_is_the_course_of_the_engine() -> None:
+def test_a_small_fleet_in_virtual_time_is_the_series_of_the_engine() -> None:
     """Without chance, each second has the same attempts, refusals and successes, and each call the same delay."""
     policy = Policy(Busy, Limits(8, 25), Exponential(0.7, 2, 8, "none"))
     server = Server(workers=1000, time=0.0201, times="constant", rate_limit=2, burst=5)
@@ -111,13 +111,13 @@ def test_a_small_fleet_in_virtual_time_is_the_course_of_the_engine() -> None:
         runtime = current.get()
         gate = Gate(server, runtime, runtime.monotonic())
         asyncio.run(fleet(gate))
-    course = simulate_exact(simulated)
-    attempts = [first + retry for first, retry in zip(course.first_attempts, course.retries, strict=True)]
+    series = simulate_exact(simulated)
+    attempts = [first + retry for first, retry in zip(series.first_attempts, series.retries, strict=True)]
     assert [gate.counts["attempts"][i] for i in range(SECONDS)] == attempts
-    assert [gate.counts["refusals"][i] for i in range(SECONDS)] == course.refusals
-    assert [gate.counts["successes"][i] for i in range(SECONDS)] == course.successes
-    assert sorted(gate.delays) == pytest.approx(sorted(course.delays))
-    assert 0 < course.total("gave_up") < course.total("calls")
+    assert [gate.counts["refusals"][i] for i in range(SECONDS)] == series.refusals
+    assert [gate.counts["successes"][i] for i in range(SECONDS)] == series.successes
+    assert sorted(gate.delays) == pytest.approx(sorted(series.delays))
+    assert 0 < series.total("gave_up") < series.total("calls")
 
 
 FACTOR = 2  # more, and the sockets of 1 000 clients would take too much of the time
@@ -157,9 +157,9 @@ def _summary(attempts: list[float], successes: list[float], delays: list[float])
     }
 
 
-def _of_course(course: Course) -> dict[str, float]:
-    attempts = [first + retry for first, retry in zip(course.first_attempts, course.retries, strict=True)]
-    return _summary(attempts, course.successes, course.delays)
+def _sum_up(series: TimeSeries) -> dict[str, float]:
+    attempts = [first + retry for first, retry in zip(series.first_attempts, series.retries, strict=True)]
+    return _summary(attempts, series.successes, series.delays)
 
 
 @pytest.mark.soak
@@ -167,7 +167,7 @@ def test_1000_real_clients_on_real_sockets() -> None:
     """Load, amplification and recovery of real clients are within 5 % of the mean of 40 runs of the engine."""
     policy = Policy(httpx.TransportError, Limits(None, 250), Exponential(1, 2, 16, "equal"))
     server = Server(workers=1000, time=0.02, times="constant", rate_limit=12, burst=10, retry_after=3)
-    runs = [_of_course(simulate_exact(scenario(SPEED, 124.99, server, policy), seed=seed)) for seed in range(40)]
+    runs = [_sum_up(simulate_exact(scenario(SPEED, 124.99, server, policy), seed=seed)) for seed in range(40)]
     logging.getLogger("forbear").setLevel(logging.ERROR)
     with Cloud(connection_limit=2000) as cloud:
         cloud.store.create_bucket("bkt")

@@ -12,7 +12,7 @@ from forbear_simulate.analysis.recovery import recovery_time
 from forbear_simulate.analysis.verdict import drop_triggers, try_trigger
 from forbear_simulate.engines.cohort import simulate_cohort
 from forbear_simulate.engines.exact import simulate_exact
-from forbear_simulate.engines.response_bins import ReplyTimes
+from forbear_simulate.engines.response_bins import ResponseTimes
 from forbear_simulate.scenario.budgets import ClientBudget
 from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 from forbear_testkit.rows import sampled
@@ -26,8 +26,8 @@ THREE = Policy(OSError, Limits(attempts=3, timeout=None), Constant(0))
 def test_closed_clients_call_once_in_a_cycle(times: str, step: float, think: float, work: float) -> None:
     """N clients make N / (think + work) calls a second, whatever the step is."""
     clients = Clients("closed", count=1000, think_time=think, policy=ONCE)
-    course = simulate_cohort(Scenario(40, step, clients, Server(workers=1000, time=work, times=times)))
-    assert course.total("successes", 20) / 20 == pytest.approx(1000 / (think + work), rel=0.02)
+    series = simulate_cohort(Scenario(40, step, clients, Server(workers=1000, time=work, times=times)))
+    assert series.total("successes", 20) / 20 == pytest.approx(1000 / (think + work), rel=0.02)
 
 
 @pytest.mark.parametrize("case", sampled(product(["exponential", "constant"], ["dropped", "done"]), 1))
@@ -52,9 +52,9 @@ def test_work_under_way_is_lost_in_a_drop_window_and_goes_on_in_a_hold() -> None
     for kind, lost in (("drop", 200.0), ("hold", 0.0)):
         clients = Clients("herd", count=200, attempt_timeout=5, policy=ONCE)
         server = Server(workers=200, time=1, times="constant")
-        course = simulate_cohort(Scenario(10, 0.1, clients, server, (Window(kind, 0.5, 2),)))
-        assert course.total("timeouts") == pytest.approx(lost, abs=1e-6)
-        assert course.total("successes") == pytest.approx(200 - lost, abs=1e-6)
+        series = simulate_cohort(Scenario(10, 0.1, clients, server, (Window(kind, 0.5, 2),)))
+        assert series.total("timeouts") == pytest.approx(lost, abs=1e-6)
+        assert series.total("successes") == pytest.approx(200 - lost, abs=1e-6)
 
 
 @pytest.mark.parametrize("work", sampled([0.1, 0.09, 0.11], 1))
@@ -107,10 +107,10 @@ def test_endless_retries_end_at_the_timeout() -> None:
 @pytest.mark.parametrize("wait", [None, 0, 3, 20, 800])
 def test_every_request_leaves_its_worker(times: str, abandoned: str, wait: int | None) -> None:
     """Answers are as many as come in time, the others are wasted or dropped, and the mean of the work is exact."""
-    bins = ReplyTimes(Server(time=0.25, times=times, abandoned=abandoned), 0.1).bins(wait, 2.0)
-    assert bins.reply.sum() == pytest.approx(bins.in_time)
+    bins = ResponseTimes(Server(time=0.25, times=times, abandoned=abandoned), 0.1).bins(wait, 2.0)
+    assert bins.response.sum() == pytest.approx(bins.in_time)
     if abandoned == "done":
-        assert bins.reply.sum() + bins.wasted.sum() == pytest.approx(1)
+        assert bins.response.sum() + bins.wasted.sum() == pytest.approx(1)
         assert bins.busy.sum() == pytest.approx(5, rel=1e-3)  # 0.5 s of work are five bins
     else:
         assert not bins.wasted.any()

@@ -67,7 +67,7 @@ def parts(step: float, duration: float = 600, limits: Limits | None = None, back
     ],
 )
 def test_parts_of_a_step(step: float, fields: dict[str, Any], expected: int) -> None:
-    """A time that decides about the course has several bins; other times do not matter."""
+    """A time that decides about the time series has several bins; other times do not matter."""
     assert parts(step, **fields) == expected
 
 

@@ -136,9 +136,9 @@ def test_the_osdi_relations_are_not_of_one_load_only() -> None:
 
 def test_the_outage_of_hotos_recovers_slowly_below_the_limit() -> None:
     """Below half of the capacity the backlog drains at what is left: 2790 requests at 20 a second, about 140 s."""
-    course = outage_at(140)
-    assert course.mean("successes", 60, 140) == 0
-    assert course.mean("successes", 190) / course.step == pytest.approx(140, rel=0.01)
+    series = outage_at(140)
+    assert series.mean("successes", 60, 140) == 0
+    assert series.mean("successes", 190) / series.step == pytest.approx(140, rel=0.01)
 
 
 def test_the_fixed_point_is_the_only_one() -> None:

@@ -13,7 +13,7 @@ from forbear import Limits, Policy
 from forbear.adapters import find_policy, policy_names
 from forbear_simulate.analysis.recovery import drain_time, peak_to_mean
 from forbear_simulate.engines.cohort import simulate_cohort
-from forbear_simulate.engines.time_series import Course
+from forbear_simulate.engines.time_series import TimeSeries
 from forbear_simulate.scenario.budgets import ClientBudget
 from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 
@@ -133,12 +133,12 @@ def _herd(policy: Policy, duration: float, *windows: Window, budget: ClientBudge
     return Scenario(duration, _STEP, clients, SERVICE, windows, budget)
 
 
-def _amplification(course: Course) -> float:
+def _amplification(series: TimeSeries) -> float:
     """Return the attempts for each call of the brown-out, with the retries that follow after it."""
-    return 1 + course.total("retries", BROWN_OUT.start) / course.total("first_attempts", BROWN_OUT.start, BROWN_OUT.end)
+    return 1 + series.total("retries", BROWN_OUT.start) / series.total("first_attempts", BROWN_OUT.start, BROWN_OUT.end)
 
 
-def _end(course: Course) -> float:
+def _end(series: TimeSeries) -> float:
     """Return when 99 % of the fleet has succeeded or given up, in seconds; infinity if it has not."""
-    ended = accumulate(a + b for a, b in zip(course.successes, course.gave_up, strict=True))
-    return next(((i + 1) * course.step for i, calls in enumerate(ended) if calls >= 0.99 * FLEET), inf)
+    ended = accumulate(a + b for a, b in zip(series.successes, series.gave_up, strict=True))
+    return next(((i + 1) * series.step for i, calls in enumerate(ended) if calls >= 0.99 * FLEET), inf)

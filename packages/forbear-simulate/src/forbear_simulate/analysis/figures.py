@@ -6,7 +6,7 @@ from math import isinf, sqrt
 from typing import Any
 
 from forbear_simulate.analysis.recovery import drain_time, peak_to_mean, recovery_time
-from forbear_simulate.engines.time_series import COUNTS, Course
+from forbear_simulate.engines.time_series import COUNTS, TimeSeries
 from forbear_simulate.scenario.scenario import Scenario
 
 
@@ -58,12 +58,12 @@ def figure_rules() -> dict[str, FigureRule]:
     return {item.name: item.metadata["rule"] for item in fields(Figures)}
 
 
-def figures_of(scenario: Scenario, course: Course) -> Figures:
-    """Return the figures of the course of one run."""
-    totals = {name: course.total(name) for name in COUNTS}
+def figures_of(scenario: Scenario, series: TimeSeries) -> Figures:
+    """Return the figures of the time series of one run."""
+    totals = {name: series.total(name) for name in COUNTS}
     ended = totals["successes"] + totals["gave_up"]
-    time = course.bins * course.step
-    delays = sorted(course.delays)
+    time = series.bins * series.step
+    delays = sorted(series.delays)
 
     def delay(share: float) -> float | None:
         return delays[min(int(share * len(delays)), len(delays) - 1)] if delays else None
@@ -72,11 +72,11 @@ def figures_of(scenario: Scenario, course: Course) -> Figures:
         offered_load=(totals["first_attempts"] + totals["retries"]) / time,
         goodput=totals["successes"] / time,
         gave_up_share=totals["gave_up"] / ended if ended else 0.0,
-        amplification=course.amplification,
-        longest_queue=max(course.queued),
-        peak_to_mean=peak_to_mean(course),
-        recovery=recovery_time(scenario, course),
-        drain=drain_time(scenario, course),
+        amplification=series.amplification,
+        longest_queue=max(series.queued),
+        peak_to_mean=peak_to_mean(series),
+        recovery=recovery_time(scenario, series),
+        drain=drain_time(scenario, series),
         p50=delay(0.5),
         p99=delay(0.99),
         longest=delay(1.0),

@@ -11,7 +11,7 @@ from forbear import Policy
 from forbear.adapters import Record, field_names
 from forbear_simulate.analysis.figures import Figures, figure_rules
 from forbear_simulate.analysis.recovery import peak_to_mean
-from forbear_simulate.engines.time_series import Course
+from forbear_simulate.engines.time_series import TimeSeries
 from forbear_simulate.scenario.scenario import Scenario
 
 NOT_MODELLED = (
@@ -51,7 +51,7 @@ class FleetOutcome:
     standard_errors: Mapping[str, float | None]
     """The standard errors of the means by the name of the figure; None with fewer than two runs."""
     bins: Mapping[str, list[float]]
-    """The lists of a `Course` by name, as means over the runs: one number per time bin."""
+    """The lists of a `TimeSeries` by name, as means over the runs: one number per time bin."""
 
     @property
     def times(self) -> list[float]:
@@ -87,9 +87,9 @@ class FleetOutcome:
 
         It is that of the means over the runs, whose chance is smaller than that of one run.
         """
-        course = Course(self.scenario.step, len(self.bins["calls"]))
-        course.first_attempts, course.retries = self.bins["first_attempts"], self.bins["retries"]
-        return peak_to_mean(course, start, end)
+        series = TimeSeries(self.scenario.step, len(self.bins["calls"]))
+        series.first_attempts, series.retries = self.bins["first_attempts"], self.bins["retries"]
+        return peak_to_mean(series, start, end)
 
     def document(self) -> dict[str, Any]:
         """Return all that is known as a document for JSON; an infinite time is the text "never"."""

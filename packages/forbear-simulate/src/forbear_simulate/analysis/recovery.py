@@ -1,9 +1,9 @@
-"""The trigger of a scenario, and how long a course takes to recover from it and to drain."""
+"""The trigger of a scenario, and how long a time series takes to recover from it and to drain."""
 
 from itertools import accumulate
 from math import ceil, inf, sqrt
 
-from forbear_simulate.engines.time_series import Course
+from forbear_simulate.engines.time_series import TimeSeries
 from forbear_simulate.scenario.scenario import Scenario
 
 SPAN = 5.0
@@ -30,7 +30,7 @@ def trigger(scenario: Scenario) -> tuple[float, float] | None:
     return (min(start for start, _ in begun), max(end for _, end in begun)) if begun else None
 
 
-def recovery_time(scenario: Scenario, course: Course) -> float | None:
+def recovery_time(scenario: Scenario, series: TimeSeries) -> float | None:
     """Return the seconds from the end of the trigger until the goodput is back; None without a trigger or for a herd.
 
     It is back at the first bin from which on the successes are at least 90 % of the new calls. That must be true of the
@@ -40,11 +40,11 @@ def recovery_time(scenario: Scenario, course: Course) -> float | None:
     span = trigger(scenario)
     if span is None or scenario.clients.arrivals == "herd":
         return None
-    calls, successes = _sums(course.calls), _sums(course.successes)
-    width = max(round(SPAN / course.step), 1)
-    begin, end = _bin_of(course, span[0]), _bin_of(course, span[1])
+    calls, successes = _sums(series.calls), _sums(series.successes)
+    width = max(round(SPAN / series.step), 1)
+    begin, end = _bin_of(series, span[0]), _bin_of(series, span[1])
     usual = min(successes[begin] / calls[begin], 1.0) if begin >= width and calls[begin] else 1.0
-    for i in range(end, course.bins - width + 1):
+    for i in range(end, series.bins - width + 1):
         near = successes[i + width] - successes[i]
         enough = ENOUGH * usual
         if (
@@ -52,11 +52,11 @@ def recovery_time(scenario: Scenario, course: Course) -> float | None:
             and near >= enough * (calls[i + width] - calls[i])
             and successes[-1] - successes[i] >= enough * (calls[-1] - calls[i])
         ):
-            return max(i * course.step - span[1], 0.0)
+            return max(i * series.step - span[1], 0.0)
     return inf
 
 
-def drain_time(scenario: Scenario, course: Course) -> float | None:
+def drain_time(scenario: Scenario, series: TimeSeries) -> float | None:
     """Return the seconds from the end of the trigger until 99 % of the calls that it held up have ended.
 
     A call is open from its begin until its success or its end without one. The excess is the number of open calls at
@@ -67,29 +67,29 @@ def drain_time(scenario: Scenario, course: Course) -> float | None:
     span = trigger(scenario)
     if span is None:
         return None
-    open_calls = _open_calls(course)
-    usual = _usual(scenario, course, open_calls, _bin_of(course, span[0]))
-    end = _bin_of(course, span[1])
+    open_calls = _open_calls(series)
+    usual = _usual(scenario, series, open_calls, _bin_of(series, span[0]))
+    end = _bin_of(series, span[1])
     if scenario.clients.arrivals == "herd":
         enough = LEFT * scenario.clients.count
     else:
         enough = usual + max(LEFT * (open_calls[end] - usual), 3 * sqrt(usual), 1.0)
-    for i in range(max(end, 1), course.bins + 1):  # before the first bin, no call is open
+    for i in range(max(end, 1), series.bins + 1):  # before the first bin, no call is open
         if open_calls[i] <= enough:
-            return max(i * course.step - span[1], 0.0)
+            return max(i * series.step - span[1], 0.0)
     return inf
 
 
-def peak_to_mean(course: Course, start: float = 0.0, end: float | None = None) -> float | None:
+def peak_to_mean(series: TimeSeries, start: float = 0.0, end: float | None = None) -> float | None:
     """Return the most attempts in a second over their mean per second, from `start` to `end` in seconds.
 
-    Seconds are counted from `start`; bins longer than a second count as they are. None is the end of the course. The
-    result is None without attempts.
+    Seconds are counted from `start`; bins longer than a second count as they are. None is the end of the series.
+    The result is None without attempts.
     """
-    first = round(start / course.step)
-    last = course.bins if end is None else min(round(end / course.step), course.bins)
-    width = max(round(1 / course.step), 1)
-    load = [a + b for a, b in zip(course.first_attempts[first:last], course.retries[first:last], strict=True)]
+    first = round(start / series.step)
+    last = series.bins if end is None else min(round(end / series.step), series.bins)
+    width = max(round(1 / series.step), 1)
+    load = [a + b for a, b in zip(series.first_attempts[first:last], series.retries[first:last], strict=True)]
     seconds = [sum(load[i : i + width]) for i in range(0, len(load) - width + 1, width)] or [sum(load)]
     mean = sum(seconds) / len(seconds)
     return max(seconds) / mean if mean else None
@@ -100,23 +100,23 @@ def _sums(values: list[float]) -> list[float]:
     return list(accumulate(values, initial=0.0))
 
 
-def _bin_of(course: Course, time: float) -> int:
+def _bin_of(series: TimeSeries, time: float) -> int:
     """Return the first bin that begins at `time` or later."""
-    return min(ceil(time / course.step - 1e-9), course.bins)
+    return min(ceil(time / series.step - 1e-9), series.bins)
 
 
-def _open_calls(course: Course) -> list[float]:
+def _open_calls(series: TimeSeries) -> list[float]:
     """Return the number of open calls at the begin of each bin, and at the end of all."""
-    ended = [a + b for a, b in zip(course.successes, course.gave_up, strict=True)]
-    return [max(a - b, 0.0) for a, b in zip(_sums(course.calls), _sums(ended), strict=True)]
+    ended = [a + b for a, b in zip(series.successes, series.gave_up, strict=True)]
+    return [max(a - b, 0.0) for a, b in zip(_sums(series.calls), _sums(ended), strict=True)]
 
 
-def _usual(scenario: Scenario, course: Course, open_calls: list[float], begin: int) -> float:
+def _usual(scenario: Scenario, series: TimeSeries, open_calls: list[float], begin: int) -> float:
     """Return the mean number of open calls before the trigger, or what the workers would have at least.
 
     A trigger in the first seconds leaves no time to measure. Then it is the product of rate and service time.
     """
-    if begin * course.step >= SPAN:
+    if begin * series.step >= SPAN:
         return sum(open_calls[begin // 2 : begin]) / (begin - begin // 2)
     clients, time = scenario.clients, scenario.service.time
     if clients.arrivals == "closed":

@@ -16,7 +16,7 @@ from forbear.cli.kit.processes import can_be_safe, end, submit_to, worker_pool
 from forbear_simulate.analysis.figures import Figures, figures_of, mean_figures
 from forbear_simulate.analysis.outcome import FleetOutcome
 from forbear_simulate.engines.exact import simulate_exact
-from forbear_simulate.engines.time_series import Course
+from forbear_simulate.engines.time_series import TimeSeries
 from forbear_simulate.scenario.fields import refuse
 from forbear_simulate.scenario.scenario import Scenario
 
@@ -64,11 +64,11 @@ def simulate(
     (80, 0.0)
     """
     _check(engine, runs, seed, workers)
-    course = Course(scenario.step, scenario.bins)  # of the only run
+    series = TimeSeries(scenario.step, scenario.bins)  # of the only run
     results: list[Figures] = []
     sums: dict[str, list[float]] = {}
     try:
-        for result in _results(scenario, engine, runs, seed, workers, course):
+        for result in _results(scenario, engine, runs, seed, workers, series):
             results.append(result.figures)
             _add(sums, result.bins)
             if progress is not None:
@@ -76,9 +76,9 @@ def simulate(
     except KeyboardInterrupt:
         if results:
             raise SimulationInterrupted(_outcome(scenario, engine, seed, results, sums)) from None
-        if runs > 1 or not any(course.calls):
+        if runs > 1 or not any(series.calls):
             raise
-        part = _beginning(course)
+        part = _beginning(series)
         known = _outcome(scenario, engine, seed, [figures_of(scenario, part)], _bins(part), runs=0)
         raise SimulationInterrupted(known) from None
     return _outcome(scenario, engine, seed, results, sums)
@@ -96,11 +96,11 @@ def _check(engine: object, runs: object, seed: object, workers: object) -> None:
 
 
 def _results(
-    scenario: Scenario, engine: str, runs: int, seed: int, workers: int | None, course: Course
+    scenario: Scenario, engine: str, runs: int, seed: int, workers: int | None, series: TimeSeries
 ) -> Iterator[RunResult]:
-    """Yield the results of all runs in their order. A single run fills `course` in this process."""
+    """Yield the results of all runs in their order. A single run fills `series` in this process."""
     if runs == 1:
-        yield _run(scenario, engine, seed, course)
+        yield _run(scenario, engine, seed, series)
         return
     seeds = [seed + _APART * i for i in range(runs)]
     processes = min(workers or os.cpu_count() or 1, runs)
@@ -125,30 +125,30 @@ def _results(
         end(pool)
 
 
-def _run(scenario: Scenario, engine: str, seed: int, course: Course | None = None) -> RunResult:
-    """Simulate one run, fill `course` if there is one, and return the result."""
+def _run(scenario: Scenario, engine: str, seed: int, series: TimeSeries | None = None) -> RunResult:
+    """Simulate one run, fill `series` if there is one, and return the result."""
     if engine == "exact":
-        course = simulate_exact(scenario, seed=seed, course=course)
+        series = simulate_exact(scenario, seed=seed, series=series)
     else:
         from forbear_simulate.engines.cohort import simulate_cohort
 
-        course = simulate_cohort(scenario, course=course)
-    return RunResult(figures_of(scenario, course), _bins(course))
+        series = simulate_cohort(scenario, series=series)
+    return RunResult(figures_of(scenario, series), _bins(series))
 
 
-def _bins(course: Course) -> dict[str, list[float]]:
-    """Return the lists of a course that have one number per bin."""
-    lists = {item.name: getattr(course, item.name) for item in fields(Course)}
+def _bins(series: TimeSeries) -> dict[str, list[float]]:
+    """Return the lists of a time series that have one number per bin."""
+    lists = {item.name: getattr(series, item.name) for item in fields(TimeSeries)}
     return {name: values for name, values in lists.items() if isinstance(values, list) and name != "delays" and values}
 
 
-def _beginning(course: Course) -> Course:
-    """Return the part of an interrupted course that is complete: the bins before that of the last new call."""
-    last = max(i for i, count in enumerate(course.calls) if count)
-    part = Course(course.step, max(last, 1))
-    for name, values in _bins(course).items():
+def _beginning(series: TimeSeries) -> TimeSeries:
+    """Return the part of an interrupted time series that is complete: the bins before that of the last new call."""
+    last = max(i for i, count in enumerate(series.calls) if count)
+    part = TimeSeries(series.step, max(last, 1))
+    for name, values in _bins(series).items():
         setattr(part, name, values[: part.bins])
-    part.delays = course.delays
+    part.delays = series.delays
     return part
 
 

@@ -24,7 +24,7 @@ from typing import Literal
 from forbear_simulate.analysis.markov import ChainModes, chain_modes
 from forbear_simulate.analysis.recovery import ENOUGH, recovery_time
 from forbear_simulate.engines.cohort import simulate_cohort
-from forbear_simulate.engines.time_series import Course
+from forbear_simulate.engines.time_series import TimeSeries
 from forbear_simulate.scenario.fields import refuse
 from forbear_simulate.scenario.scenario import Scenario, Window
 
@@ -142,18 +142,18 @@ def try_trigger(healthy: Scenario, window: Window, watch: float) -> TriggerTrial
     after = min(watch, _MOST_BINS * healthy.step)
     moved = replace(window, start=START)
     tried = replace(healthy, windows=(moved,), duration=moved.end + after)
-    course = simulate_cohort(tried)
-    recovery = recovery_time(tried, course)
+    series = simulate_cohort(tried)
+    recovery = recovery_time(tried, series)
     if recovery is None or isinf(recovery):
-        recovery = after + _empty_after(course, moved.end + after / 2)
+        recovery = after + _empty_after(series, moved.end + after / 2)
     return TriggerTrial(moved, recovery, after)
 
 
-def _empty_after(course: Course, middle: float) -> float:
+def _empty_after(series: TimeSeries, middle: float) -> float:
     """Return the seconds until the queue is empty, if it goes on shrinking as it did from `middle` on; or infinity."""
-    end = course.bins * course.step
+    end = series.bins * series.step
     width = (end - middle) / 10
-    before, now = course.mean("in_system", middle, middle + width), course.mean("in_system", end - width)
+    before, now = series.mean("in_system", middle, middle + width), series.mean("in_system", end - width)
     rate = (before - now) / (end - middle - width)
     return now / rate if rate > 1e-4 * before else inf
 
@@ -174,11 +174,11 @@ def load_and_capacity(scenario: Scenario) -> tuple[float, float]:
     return clients.rate, capacity
 
 
-def _share(course: Course) -> float:
-    """Return the share of the calls that succeed in the second half of a course; 1 without calls."""
-    half = course.bins // 2 * course.step
-    calls = course.total("calls", half)
-    return min(course.total("successes", half) / calls, 1.0) if calls else 1.0
+def _share(series: TimeSeries) -> float:
+    """Return the share of the calls that succeed in the second half of a time series; 1 without calls."""
+    half = series.bins // 2 * series.step
+    calls = series.total("calls", half)
+    return min(series.total("successes", half) / calls, 1.0) if calls else 1.0
 
 
 def _explain_load(load: float, capacity: float, chain: ChainModes) -> str:

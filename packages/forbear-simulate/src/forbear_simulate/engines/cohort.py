@@ -13,7 +13,7 @@ import numpy as np
 from forbear_simulate.engines.budgets.rules import make_mean_budget
 from forbear_simulate.engines.mean_service import NONE, MeanService
 from forbear_simulate.engines.resolution import step_parts
-from forbear_simulate.engines.time_series import Course
+from forbear_simulate.engines.time_series import TimeSeries
 from forbear_simulate.engines.wait_bins import WaitKernels
 from forbear_simulate.engines.waits import wait_table
 from forbear_simulate.scenario.fields import refuse
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     Counts = NDArray[np.float64]
 
 
-def simulate_cohort(scenario: Scenario, *, course: Course | None = None) -> Course:
-    """Return the mean course of a scenario. It has no chance and no delays of single calls.
+def simulate_cohort(scenario: Scenario, *, series: TimeSeries | None = None) -> TimeSeries:
+    """Return the mean time series of a scenario. It has no chance and no delays of single calls.
 
     Raises ScenarioError for what has no mean here: a backoff that reads the last delay (decorrelated jitter), layers,
-    and some budgets of groups. `course` is an empty course to fill, which the caller can read after an interruption;
-    None for a new one.
+    and some budgets of groups. `series` is an empty one to fill, which the caller can read after an interruption; None
+    for a new one.
     """
     if scenario.layers:
         rule = "empty in the cohort engine"
         refuse("layers", rule, f"{len(scenario.layers)} layers", "choose the exact engine")
-    return _Cohorts(scenario, course or Course(scenario.step, scenario.bins)).run()
+    return _Cohorts(scenario, series or TimeSeries(scenario.step, scenario.bins)).run()
 
 
 class _Cohorts:
     """The counts of one simulation. In every array, row n is attempt n + 1 and a column is a time bin."""
 
-    def __init__(self, scenario: Scenario, course: Course) -> None:
+    def __init__(self, scenario: Scenario, series: TimeSeries) -> None:
         clients = scenario.clients
         policy, server = clients.policy, scenario.service
         table = wait_table(policy.limits, policy.backoff)
@@ -52,7 +52,7 @@ class _Cohorts:
         self._parts = parts = step_parts(scenario, table)
         self._step, self._bins = scenario.step / parts, scenario.bins * parts
         self._budget = make_mean_budget(scenario, self._step)
-        self._scenario, self._course = scenario, course
+        self._scenario, self._series = scenario, series
         limited = None if server.rate_limit is None else server.retry_after
         self._waits = waits = WaitKernels(policy.limits, policy.backoff, table, self._step, limited)
         self._rows = waits.last + 1 + waits.ends_at_timeout  # the last row is for final attempts at the timeout
@@ -70,16 +70,16 @@ class _Cohorts:
         self._limited = _Failures(self._rows) if limited is not None else self._failures  # with a Retry-After
         self._kinds = [self._failures] if limited is None else [self._failures, self._limited]
 
-    def run(self) -> Course:
-        """Let the scenario happen, bin by bin, and return its course."""
+    def run(self) -> TimeSeries:
+        """Let the scenario happen, bin by bin, and return its time series."""
         new_calls = _NewCalls(self._scenario.clients, self._step)
-        course, parts = self._course, self._parts
+        series, parts = self._series, self._parts
         if self._budget is not None and self._budget.level() is not None:
-            course.budget_level = [0.0] * course.bins
-        levels = course.budget_level
+            series.budget_level = [0.0] * series.bins
+        levels = series.budget_level
         for t in range(self._bins):
             new = new_calls.begin(t, self._ended)
-            course.calls[t // parts] += new
+            series.calls[t // parts] += new
             self._ended = 0.0
             for failures in self._kinds:
                 failures.clear()
@@ -90,28 +90,28 @@ class _Cohorts:
             self._decide(t)
             if levels and self._budget is not None:
                 levels[t // parts] = self._budget.level() or 0.0
-        return course
+        return series
 
     def _admit(self, t: int, new: float) -> None:
         """Let new calls send their first attempt, as far as a budget that counts them admits it."""
         admitted = new if self._budget is None else self._budget.admit(t * self._step, new)
         if admitted < new:
-            self._course.budget_refusals[t // self._parts] += new - admitted
+            self._series.budget_refusals[t // self._parts] += new - admitted
             self._give_up(t, new - admitted)
         self._due[0, t] += admitted
 
     def _give_up(self, t: int, calls: float) -> None:
-        self._course.gave_up[t // self._parts] += calls
+        self._series.gave_up[t // self._parts] += calls
         self._ended += calls
 
     def _send(self, t: int) -> None:
         """Send the attempts that are due: to the queue, back as refused, or into nothing."""
-        service, course, place = self._service, self._course, t // self._parts
+        service, series, place = self._service, self._series, t // self._parts
         due = self._due[:, t]
         np.divide(self._due_age[:, t], due, out=self._age[:, t], where=due > NONE)
         first, retries = float(due[0]), float(due[1:].sum())
-        course.first_attempts[place] += first
-        course.retries[place] += retries
+        series.first_attempts[place] += first
+        series.retries[place] += retries
         if self._budget is not None:
             self._budget.sent(retries)
         at_once = t == 0 and self._scenario.clients.arrivals == "herd"
@@ -124,7 +124,7 @@ class _Cohorts:
         if kind != "drop" and self._scenario.service.rate_limit is not None:
             refused = service.limit_rate(due)
             self._limited.throttled += refused
-            course.refusals[place] += float(refused.sum())
+            series.refusals[place] += float(refused.sum())
             self._limited.add(refused, refused * self._age[:, t])
             due = due - refused
         service.accept(t, due)
@@ -139,36 +139,36 @@ class _Cohorts:
             self._refuse(t, refused)
 
     def _refuse(self, t: int, refused: "Counts") -> None:
-        self._course.refusals[t // self._parts] += float(refused.sum())
+        self._series.refusals[t // self._parts] += float(refused.sum())
         self._failures.add(refused, refused * self._age[:, t])
 
     def _serve(self, t: int) -> None:
         """Let workers begin, count the responses of this bin, and refuse the requests that find the queue full."""
-        service, course, place = self._service, self._course, t // self._parts
+        service, series, place = self._service, self._series, t // self._parts
         service.serve(t, self._age)
         answered, ages = service.answers(t)
         first, retried = float(answered[0]), float(answered[1:].sum())
         failure = self._scenario.service.failure
         if failure:
-            course.failures[place] += (first + retried) * failure
+            series.failures[place] += (first + retried) * failure
             self._failures.add(answered * failure, ages * failure)
             first, retried = first * (1 - failure), retried * (1 - failure)
-        course.successes[place] += first + retried
+        series.successes[place] += first + retried
         self._ended += first + retried
         if self._budget is not None:
             self._budget.succeeded(t * self._step, first, retried)
         self._refuse_excess(t)
-        course.wasted[place] += service.count_wasted(t)
+        series.wasted[place] += service.count_wasted(t)
         queued = max(service.queued, 0.0)
-        course.queued[place] += queued / self._parts
-        course.in_system[place] += (queued + service.busy) / self._parts
+        series.queued[place] += queued / self._parts
+        series.in_system[place] += (queued + service.busy) / self._parts
 
     def _time_out(self, t: int) -> None:
         """End the attempts whose clients have waited for the attempt timeout."""
         late = self._service.time_out(t)
         if late is None:
             return
-        self._course.timeouts[t // self._parts] += float(late.sum())
+        self._series.timeouts[t // self._parts] += float(late.sum())
         self._failures.timed_out += late
         self._failures.add(late, late * (self._age[:, t - self._patience] + self._limit))
 
@@ -201,7 +201,7 @@ class _Cohorts:
                     throttled += float(kind.throttled[n]) * share
                     timed_out += float(kind.timed_out[n]) * share
         granted = retries if self._budget is None else self._budget.grant(now, retries, throttled, timed_out)
-        self._course.budget_refusals[t // self._parts] += retries - granted
+        self._series.budget_refusals[t // self._parts] += retries - granted
         self._give_up(t, gave_up + retries - granted)
         if granted <= 0:
             return

@@ -37,7 +37,7 @@ class Contention(Section):
 
 
 @dataclass(slots=True)
-class ContentionCourse:
+class ContentionCounts:
     """The result of a contention: the time, in seconds, and counts of writes."""
 
     time: float = 0.0
@@ -59,7 +59,7 @@ class _Writer:
         self.previous: float | None = None
 
 
-def simulate_contention(contention: Contention, *, seed: int = 0) -> ContentionCourse:
+def simulate_contention(contention: Contention, *, seed: int = 0) -> ContentionCounts:
     """Return what the writers did; the same seed gives the same. All have succeeded or given up in the end."""
     return _Record(contention, seed).run()
 
@@ -71,17 +71,17 @@ class _Record:
         self._contention = contention
         self._policy = contention.policy
         self._agenda = Agenda()
-        self._course = ContentionCourse()
+        self._counts = ContentionCounts()
         self._network, self._waits = (Random(f"{name} {seed}") for name in ("network", "waits"))
         self._version = 0
 
-    def run(self) -> ContentionCourse:
+    def run(self) -> ContentionCounts:
         """Let all writers begin, and return what happened."""
         for _ in range(self._contention.writers):
             self._agenda.at(self._send_message(), self._read, _Writer())
         self._agenda.run(float("inf"))
-        self._course.time = self._agenda.now
-        return self._course
+        self._counts.time = self._agenda.now
+        return self._counts
 
     def _send_message(self, wait: float = 0.0) -> float:
         """Return when a message arrives that is sent after `wait`, in seconds."""
@@ -99,12 +99,12 @@ class _Record:
     def _write(self, writer: _Writer) -> None:
         """Let the record take a write, or refuse it because its version has changed."""
         writer.attempt += 1
-        self._course.calls += 1
+        self._counts.calls += 1
         if writer.version == self._version:
             self._version += 1
             self._agenda.at(self._send_message(), self._end, writer)
         else:
-            self._course.conflicts += 1
+            self._counts.conflicts += 1
             self._agenda.at(self._send_message(), self._conflict, writer)
 
     def _conflict(self, writer: _Writer) -> None:
@@ -120,7 +120,7 @@ class _Record:
             previous=writer.previous,
         )
         if isinstance(step, Stop):
-            self._course.gave_up += 1
+            self._counts.gave_up += 1
             return
         writer.previous = step.delay
         self._agenda.at(self._send_message(step.delay), self._read, writer)

@@ -7,7 +7,7 @@ from forbear.verdicts import TRANSIENT, Stop, Verdict, decide
 from forbear_simulate.engines.budgets.base import FleetBudget
 from forbear_simulate.engines.budgets.rules import make_exact_budgets, make_fleet_budget
 from forbear_simulate.engines.service_queue import Agenda, QueuedRequest, ServiceQueue
-from forbear_simulate.engines.time_series import Course
+from forbear_simulate.engines.time_series import TimeSeries
 from forbear_simulate.scenario.load import RateCurve
 from forbear_simulate.scenario.scenario import Clients, Layer, Scenario
 
@@ -65,27 +65,27 @@ class Tier:
         self.below = below
 
 
-def simulate_exact(scenario: Scenario, *, seed: int = 0, course: Course | None = None) -> Course:
-    """Return the course of a scenario, event by event; the same seed gives the same course.
+def simulate_exact(scenario: Scenario, *, seed: int = 0, series: TimeSeries | None = None) -> TimeSeries:
+    """Return the time series of a scenario, event by event; the same seed gives the same series.
 
     Arrivals, service times and waits are drawn independently, so that two policies with one seed meet the same
     arrivals. With layers, attempts are those that the last layer makes: a first attempt is one that no layer repeats.
-    `course` is an empty course to fill, which the caller can read after an interruption; None for a new one.
+    `series` is an empty one to fill, which the caller can read after an interruption; None for a new one.
     """
-    course = Course(scenario.step, scenario.bins) if course is None else course
-    return _Fleet(scenario, seed, course).run()
+    series = TimeSeries(scenario.step, scenario.bins) if series is None else series
+    return _Fleet(scenario, seed, series).run()
 
 
 class _Fleet:
     """The clients of one simulation."""
 
-    def __init__(self, scenario: Scenario, seed: int, course: Course) -> None:
+    def __init__(self, scenario: Scenario, seed: int, series: TimeSeries) -> None:
         self._scenario = scenario
         self._clients = scenario.clients
-        self._course = course
+        self._series = series
         self._agenda = Agenda()
         self._arrivals, service, self._waits = (Random(f"{name} {seed}") for name in ("arrivals", "service", "waits"))
-        self._service = ServiceQueue(scenario, self._agenda, service, self._course, self._respond)
+        self._service = ServiceQueue(scenario, self._agenda, service, self._series, self._respond)
         self._curve = RateCurve(self._clients)
         below = None
         for layer in reversed(scenario.layers):
@@ -94,12 +94,12 @@ class _Fleet:
         self._fleet = Tier(self._clients, make_fleet_budget(scenario, seed), below)
         self._used_up = TRANSIENT.replace(exhausted=scenario.nested_guard)
 
-    def run(self) -> Course:
-        """Let the scenario happen and return its course."""
+    def run(self) -> TimeSeries:
+        """Let the scenario happen and return its time series."""
         clients = self._clients
         if self._level() is not None:
-            self._course.budget_level = [0.0] * self._course.bins
-            self._agenda.at(self._course.step, self._read_level, 0)
+            self._series.budget_level = [0.0] * self._series.bins
+            self._agenda.at(self._series.step, self._read_level, 0)
         if clients.arrivals == "closed":
             for client in range(clients.count):
                 self._think(client)
@@ -111,9 +111,9 @@ class _Fleet:
         self._agenda.run(self._scenario.duration)
         self._agenda.now = self._scenario.duration
         self._service.count_time()
-        if self._course.budget_level:
-            self._read_level(self._course.bins - 1)
-        return self._course
+        if self._series.budget_level:
+            self._read_level(self._series.bins - 1)
+        return self._series
 
     def _level(self) -> float | None:
         """Return the mean share of tokens left in the budgets of the clients; None if there are no tokens."""
@@ -122,10 +122,10 @@ class _Fleet:
 
     def _read_level(self, number: int) -> None:
         """Write down the level of the budgets at the end of a bin, and enter the next reading."""
-        course = self._course
-        course.budget_level[number] = self._level() or 0.0
-        if number + 2 < course.bins:
-            self._agenda.at((number + 2) * course.step, self._read_level, number + 1)
+        series = self._series
+        series.budget_level[number] = self._level() or 0.0
+        if number + 2 < series.bins:
+            self._agenda.at((number + 2) * series.step, self._read_level, number + 1)
 
     def _next_arrival(self, number: float) -> None:
         """Enter the arrival after the one at `number` expected calls."""
@@ -207,7 +207,7 @@ class _Fleet:
             budget.succeeded(call.client, now, call.cost)
         if parent is None:
             self._count("successes")
-            self._course.delays.append(now - call.started)
+            self._series.delays.append(now - call.started)
             self._end(call)
         elif parent.ended:
             self._count("wasted")
@@ -280,6 +280,6 @@ class _Fleet:
             self._think(call.client)
 
     def _count(self, name: str) -> None:
-        course = self._course
-        values: list[float] = getattr(course, name)
-        values[min(int(self._agenda.now / course.step), course.bins - 1)] += 1
+        series = self._series
+        values: list[float] = getattr(series, name)
+        values[min(int(self._agenda.now / series.step), series.bins - 1)] += 1

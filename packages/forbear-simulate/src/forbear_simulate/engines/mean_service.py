@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forbear_simulate.engines.response_bins import ReplyTimes
+from forbear_simulate.engines.response_bins import ResponseTimes
 from forbear_simulate.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class MeanService:
                 self._factors[t] = window.factor if window.kind == "slow" else 1.0
         lost = np.array([kind == "drop" for kind in self.kinds], dtype=np.float64)
         self._lost = lost if lost.any() else None  # the bins whose responses are lost
-        self._replies = ReplyTimes(server, step)
+        self._response_times = ResponseTimes(server, step)
         self._rounds = _ROUNDS if server.abandoned == "dropped" else 1
         self._waiting = np.zeros((rows, bins))  # requests in the queue by the bin they were sent in
         self._answers = np.zeros((rows, bins))
@@ -122,7 +122,7 @@ class MeanService:
         """
         waited, cost, share = first, 0.0, 0.0
         for number in range(self._rounds):
-            cost = float(self._replies.bins(self._eighths_left(waited), factor).busy[0])
+            cost = float(self._response_times.bins(self._eighths_left(waited), factor).busy[0])
             share = min(room / (count * cost), 1.0) if cost > 0 else 1.0
             mean = max(first + (count * share * cost / free - (1 - self._part) * share) / 2, 0.0)
             waited = mean if number == 0 else (waited + mean) / 2
@@ -160,22 +160,22 @@ class MeanService:
     def _begin(self, t: int, begun: "Counts", waited: float, age: "Counts") -> None:
         """Let workers begin with requests in a bin, after they have waited so many bins."""
         left = -1 if t - self._head >= self._patience else self._eighths_left(waited)  # nobody waits for it any more
-        bins = self._replies.bins(left, self._factors[t])
+        bins = self._response_times.bins(left, self._factors[t])
         count, rest = float(begun.sum()), self._bins - t
-        busy, reply, wasted = bins.busy[1:rest], bins.reply[:rest], bins.wasted[:rest]
+        busy, response, wasted = bins.busy[1:rest], bins.response[:rest], bins.wasted[:rest]
         self._busy[t + 1 : t + 1 + len(busy)] += count * busy
         if len(wasted):
             self._wasted[t : t + len(wasted)] += count * wasted
         in_time = bins.in_time
         if self._lost is not None:
-            kept = reply * (1 - self._lost[t : t + len(reply)])
-            in_time -= float(reply.sum() - kept.sum())
-            reply = kept
+            kept = response * (1 - self._lost[t : t + len(response)])
+            in_time -= float(response.sum() - kept.sum())
+            response = kept
         if in_time < 1 and left != -1:
             self._late[:, self._head + self._patience] += begun * (1 - in_time)
-        end = t + len(reply)
-        answers = begun[:, None] * reply
+        end = t + len(response)
+        answers = begun[:, None] * response
         self._answers[:, t:end] += answers
         if self._settings.failure:
-            delays = (np.arange(len(reply)) + (t - self._head)) * self._step
+            delays = (np.arange(len(response)) + (t - self._head)) * self._step
             self._ages[:, t:end] += answers * (age[:, None] + delays)

@@ -1,6 +1,6 @@
 """The bins of the cohort engine: it divides a step that is coarse for a scenario into parts.
 
-A time that decides about the course must be longer than a bin: the timeouts, the time that closed clients think, the
+A time that decides about the result must be longer than a bin: the timeouts, the time that closed clients think, the
 jitter that alone keeps waves of retries apart, the waits of endless retries, a window, or the window of a budget.
 """
 

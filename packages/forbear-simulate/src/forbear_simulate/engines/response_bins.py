@@ -35,28 +35,28 @@ def list_service_times(server: Server) -> list[float]:
     return [value * scale for value in values]
 
 
-class ReplyBins(NamedTuple):
+class ResponseBins(NamedTuple):
     """The ends of requests that get a worker in one bin; index 0 is that bin, index 1 the next one, and so on."""
 
-    reply: "Counts"
+    response: "Counts"
     """The share whose response comes in a bin, within the limit."""
     wasted: "Counts"
     """The share whose work is done in a bin, after the limit; none if abandoned work is dropped."""
     busy: "Counts"
     """The share that still has a worker at the end of a bin."""
     in_time: float
-    """The share whose response comes within the limit: the sum of `reply`."""
+    """The share whose response comes within the limit: the sum of `response`."""
 
 
-class ReplyTimes:
+class ResponseTimes:
     """The bins of answers for the service times of a server, by how many bins a client still waits."""
 
     def __init__(self, server: Server, step: float) -> None:
         self._drops = server.abandoned == "dropped"
         self._values = np.asarray(list_service_times(server)) / step
-        self._known: dict[tuple[int | None, float], ReplyBins] = {}
+        self._known: dict[tuple[int | None, float], ResponseBins] = {}
 
-    def bins(self, eighths: int | None, factor: float) -> ReplyBins:
+    def bins(self, eighths: int | None, factor: float) -> ResponseBins:
         """Return what becomes of requests whose clients wait so many eighths of a bin more; None is without end.
 
         Work takes `factor` times longer.
@@ -67,17 +67,17 @@ class ReplyTimes:
             known = self._known[key] = self._bins(inf if eighths is None else eighths / 8, factor)
         return known
 
-    def _bins(self, limit: float, factor: float) -> ReplyBins:
+    def _bins(self, limit: float, factor: float) -> ResponseBins:
         times = self._values * factor
         worked = np.minimum(times, limit) if self._drops else times
         size = int(worked[-1]) + 2
         in_time = times <= limit + _EDGE
         done = _spread(worked, size)
-        reply = _spread(times[in_time], size) * in_time.mean() if in_time.any() else np.zeros(size)
-        wasted = np.zeros(0) if self._drops or in_time.all() else np.maximum(done - reply, 0.0)
+        response = _spread(times[in_time], size) * in_time.mean() if in_time.any() else np.zeros(size)
+        wasted = np.zeros(0) if self._drops or in_time.all() else np.maximum(done - response, 0.0)
         busy = np.maximum(1 - np.cumsum(done), 0.0)
-        return ReplyBins(reply[: int(times[in_time][-1]) + 2] if in_time.any() else reply[:0], wasted, busy[:-1],
-                         float(in_time.mean()))  # fmt: skip
+        last = int(times[in_time][-1]) + 2 if in_time.any() else 0
+        return ResponseBins(response[:last], wasted, busy[:-1], float(in_time.mean()))
 
 
 def _spread(times: "Counts", size: int) -> "Counts":

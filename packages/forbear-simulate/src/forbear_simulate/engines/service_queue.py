@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from forbear.verdicts import Kind, Verdict
-from forbear_simulate.engines.time_series import Course
+from forbear_simulate.engines.time_series import TimeSeries
 from forbear_simulate.scenario.scenario import Scenario, Window
 
 OUT = Verdict(Kind.NOT_EXECUTED)
@@ -64,12 +64,17 @@ class ServiceQueue:
     """The service. `respond(request, failed)` is called with each response to a client that still waits."""
 
     def __init__(
-        self, scenario: Scenario, agenda: Agenda, random: Random, course: Course, respond: Callable[[Any, bool], None]
+        self,
+        scenario: Scenario,
+        agenda: Agenda,
+        random: Random,
+        series: TimeSeries,
+        respond: Callable[[Any, bool], None],
     ) -> None:
         self._settings = scenario.service
         self._agenda = agenda
         self._random = random
-        self._course = course
+        self._series = series
         self._respond = respond
         self._window: Window | None = None
         self._queue: deque[QueuedRequest] = deque()  # those that were dropped stay until their turn
@@ -126,18 +131,18 @@ class ServiceQueue:
             self._start_next()
 
     def count_time(self) -> None:
-        """Add the time since the last change to the means of the course."""
-        course, now = self._course, self._agenda.now
-        start, step = self._counted_to, course.step
+        """Add the time since the last change to the means of the time series."""
+        series, now = self._series, self._agenda.now
+        start, step = self._counted_to, series.step
         while start < now:
             i = int(start / step)
             end = min((i + 1) * step, now)
             if end <= start:  # the rounding of a bin's edge
                 i, end = i + 1, min((i + 2) * step, now)
-            if i < course.bins:
+            if i < series.bins:
                 part = (end - start) / step
-                course.queued[i] += self._waiting * part
-                course.in_system[i] += (self._waiting + self._busy) * part
+                series.queued[i] += self._waiting * part
+                series.in_system[i] += (self._waiting + self._busy) * part
             start = end
         self._counted_to = now
 
@@ -172,7 +177,7 @@ class ServiceQueue:
         self._start_next()
         failed = self._random.random() < self._settings.failure
         if request.abandoned:
-            self._course.wasted[min(int(self._agenda.now / self._course.step), self._course.bins - 1)] += 1
+            self._series.wasted[min(int(self._agenda.now / self._series.step), self._series.bins - 1)] += 1
         elif self._window is None or self._window.kind != "drop":
             self._respond(request, failed)
 

@@ -1,4 +1,4 @@
-"""`Course`, what happened in a simulation: counts per time bin and in all."""
+"""`TimeSeries`, what happened in a simulation: counts per time bin and in all."""
 
 from dataclasses import dataclass, field
 
@@ -13,8 +13,8 @@ def _zeros() -> list[float]:
 
 
 @dataclass(slots=True)
-class Course:
-    """The course of a simulation. Every list has one number per time bin of `step` seconds.
+class TimeSeries:
+    """The time series of a simulation. Every list has one number per time bin of `step` seconds.
 
     An exact engine counts whole numbers, the cohort engine means. A call succeeds or is given up; an attempt succeeds,
     or fails in one of three ways.

@@ -57,10 +57,10 @@ Their standard errors are at most 1.6 % of a time (2.7 % for 10 exponential writ
 def contend(writers: int, backoff: str, runs: int) -> _Means:
     """Return the means of `runs` simulations of so many writers with the backoff of that name."""
     contention = Contention(writers, Policy(OSError, _ENDLESS, BACKOFFS[backoff]))
-    courses = [simulate_contention(contention, seed=seed) for seed in range(runs)]
+    results = [simulate_contention(contention, seed=seed) for seed in range(runs)]
     return _Means(
-        1000 * sum(course.time for course in courses) / runs,
-        sum(course.calls for course in courses) / runs,
+        1000 * sum(counts.time for counts in results) / runs,
+        sum(counts.calls for counts in results) / runs,
     )
 
 

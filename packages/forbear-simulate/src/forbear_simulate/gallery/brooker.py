@@ -27,9 +27,9 @@ def failing(share: float, *, bucket: bool) -> tuple[float, float]:
     clients = Clients(rate=60, policy=Policy(OSError, _THREE, Constant(0)))
     service = Server(workers=_AMPLE, time=0.001, failure=share)
     budget = ClientBudget(TokenBucket(10, 0.1), "fleet") if bucket else None
-    course = simulate_exact(Scenario(80, 1, clients, service, budget=budget), seed=1)
-    calls = course.total("first_attempts", 20)
-    return 1 + course.total("retries", 20) / calls, course.total("successes", 20) / calls
+    series = simulate_exact(Scenario(80, 1, clients, service, budget=budget), seed=1)
+    calls = series.total("first_attempts", 20)
+    return 1 + series.total("retries", 20) / calls, series.total("successes", 20) / calls
 
 
 def overload(arrivals: str, backoff: "Backoff") -> float:
@@ -39,8 +39,8 @@ def overload(arrivals: str, backoff: "Backoff") -> float:
     """
     policy = Policy(OSError, Limits(attempts=3, timeout=None), backoff)
     clients = Clients(arrivals=arrivals, rate=100, count=100, think_time=1, policy=policy)
-    course = simulate_exact(Scenario(70, 1, clients, Server(workers=5, time=0.1, queue=0)), seed=1)
-    return course.mean("first_attempts", 20) + course.mean("retries", 20)
+    series = simulate_exact(Scenario(70, 1, clients, Server(workers=5, time=0.1, queue=0)), seed=1)
+    return series.mean("first_attempts", 20) + series.mean("retries", 20)
 
 
 def _bucket() -> Iterator[Comparison]:

@@ -18,8 +18,8 @@ def count_refused(k: float, load: float = 4) -> float:
     clients = Clients(arrivals="regular", rate=load * _CAPACITY, count=1, policy=_ONCE)
     service = Server(workers=1, time=1 / _CAPACITY, times="constant", queue=20)
     throttle = Throttling(k, _WINDOW, "fleet")
-    course = simulate_exact(Scenario(120, 1, clients, service, throttle=throttle), seed=1)
-    return course.total("refusals", 60) / course.total("successes", 60)
+    series = simulate_exact(Scenario(120, 1, clients, service, throttle=throttle), seed=1)
+    return series.total("refusals", 60) / series.total("successes", 60)
 
 
 def attempts_at_the_bottom(layers: int, attempts: int, *, guarded: bool) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from forbear import Constant, Limits, Policy
 from forbear_simulate.engines.cohort import simulate_cohort
-from forbear_simulate.engines.time_series import Course
+from forbear_simulate.engines.time_series import TimeSeries
 from forbear_simulate.gallery.studies import Comparison, Study
 from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 
@@ -21,8 +21,8 @@ _REPLICA = Server(workers=10, time=0.01, times="constant")
 _FOUR_RESENDS = Policy(OSError, Limits(attempts=5, timeout=None), _AT_ONCE)
 
 
-def outage_at(rate: float, duration: float = 220) -> Course:
-    """Return the course of the HotOS example at `rate` queries per second: ten seconds of outage begin at 20 s."""
+def outage_at(rate: float, duration: float = 220) -> TimeSeries:
+    """Return the time series of the HotOS example at `rate` queries per second: ten seconds of outage begin at 20 s."""
     clients = Clients(arrivals="regular", rate=rate, attempt_timeout=1, policy=_ONCE_MORE)
     return simulate_cohort(Scenario(duration, _STEP, clients, _DATABASE, (Window("hold", 20, 10),)))
 
@@ -36,8 +36,8 @@ def goodput_after(lost: float, length: float, load: float = _LOAD) -> float:
     clients = Clients(arrivals="regular", rate=rate, attempt_timeout=3, policy=_FOUR_RESENDS)
     trigger = Window("slow", 20, length, factor=1 / (1 - lost))
     end = 20 + length + 60
-    course = simulate_cohort(Scenario(end, _STEP, clients, _REPLICA, (trigger,)))
-    return course.mean("successes", end - 10) / _STEP / rate
+    series = simulate_cohort(Scenario(end, _STEP, clients, _REPLICA, (trigger,)))
+    return series.mean("successes", end - 10) / _STEP / rate
 
 
 def _hotos() -> Iterator[Comparison]:
@@ -61,8 +61,8 @@ def _osdi() -> Iterator[Comparison]:
         yield Comparison(f"{text}; goodput of the load", published, goodput_after(lost, length, load), 0.02)
 
 
-def _rate(course: Course, start: float, end: float | None = None) -> float:
-    return course.mean("successes", start, end) / course.step
+def _rate(series: TimeSeries, start: float, end: float | None = None) -> float:
+    return series.mean("successes", start, end) / series.step
 
 
 HOTOS_2021 = Study(

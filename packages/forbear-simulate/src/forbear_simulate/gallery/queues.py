@@ -33,12 +33,12 @@ def _compare() -> Iterator[Comparison]:
     policy = Policy(OSError, Limits(attempts=_ATTEMPTS, timeout=None), Constant(_WAIT, spread=_WAIT))
     clients, service = Clients(rate=_RATE, policy=policy), Server(1, _QUEUE, 1 / _CAPACITY)
     scenario = Scenario(300, 1, clients, service, (Window("hold", 130, 30),))
-    course = simulate_exact(scenario, seed=1)
+    series = simulate_exact(scenario, seed=1)
     goodput = _RATE * (1 - share_blocked(find_fixed_point() / _CAPACITY, _QUEUE + 1) ** _ATTEMPTS)
     for when, start, end in (("before the trigger", 10, 130), ("after it", 180, 300)):
-        attempts = course.mean("first_attempts", start, end) + course.mean("retries", start, end)
+        attempts = series.mean("first_attempts", start, end) + series.mean("retries", start, end)
         yield Comparison(f"attempts per second {when}", find_fixed_point(), attempts, 0.04, "/s")
-        yield Comparison(f"goodput {when}", goodput, course.mean("successes", start, end), 0.03, "/s")
+        yield Comparison(f"goodput {when}", goodput, series.mean("successes", start, end), 0.03, "/s")
 
 
 NO_HYSTERESIS = Study(

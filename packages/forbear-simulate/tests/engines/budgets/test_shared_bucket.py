@@ -174,12 +174,12 @@ def test_the_bucket_is_shown_and_the_processes_are_the_clients() -> None:
     fleet = scenario(case)
     few = replace(fleet, budget=ClientBudget(SharedBucket(), per="process", clients=10))
     for engine in ("exact", "cohort"):
-        course = simulate(fleet, engine=engine, workers=1)
-        levels = course.bins["budget_level"]
+        series = simulate(fleet, engine=engine, workers=1)
+        levels = series.bins["budget_level"]
         assert levels[0] == pytest.approx(0.1)
         assert levels[70] > 0.9
         assert levels[-1] < 0.1
-        assert sum(simulate(few, engine=engine, workers=1).bins["retries"]) < sum(course.bins["retries"]) - 15
+        assert sum(simulate(few, engine=engine, workers=1).bins["retries"]) < sum(series.bins["retries"]) - 15
 
 
 def test_another_seed_draws_other_lots() -> None:
