@@ -51,6 +51,7 @@ OF_THEIR_OWN = {
 """Pages whose commands another module runs."""
 SAMPLES = {
     ("packages/forbear/ARCHITECTURE.md", "text"),
+    ("packages/forbear-audit/ARCHITECTURE.md", "text"),
     ("packages/forbear-simulate/ARCHITECTURE.md", "text"),
     ("packages/forbear-transfer/ARCHITECTURE.md", "text"),
     ("docs/google.md", "text"),
