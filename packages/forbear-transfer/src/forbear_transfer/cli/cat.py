@@ -19,12 +19,15 @@ Examples:
   forbear cat 'gs://my-bucket/logs/*.log' | grep ERROR"""
 
 
-@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@click.command(
+    cls=GroupedCommand,
+    params=connection_options("literal", "pattern", without=("as_json",), reads=True),
+    epilog=_EPILOG,
+)
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
 @click.option(
     "-r", "--range", "byte_range", metavar="RANGE", help="Print bytes FIRST-LAST, FIRST- or -COUNT (the last ones)."
 )
-@connection_options("literal", "pattern", without=("as_json",), reads=True)
 @click.pass_context
 def command(ctx: click.Context, /, addresses: tuple[str, ...], byte_range: str | None, **options: Any) -> None:
     """Write objects to stdout, one after the other.

@@ -20,12 +20,11 @@ Examples:
   forbear check -x '.*[.]tmp$' gs://my-bucket/photos gs://other-bucket/photos"""
 
 
-@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@click.command(cls=GroupedCommand, params=connection_options(reads=True), epilog=_EPILOG)
 @click.argument("left", shell_complete=complete_path)
 @click.argument("right", shell_complete=complete_path)
 @click.option("-x", "--exclude", multiple=True, metavar="REGEX", help="Skip names within the folders that it matches.")
 @click.option("--include", multiple=True, metavar="REGEX", help="Skip names that no --include matches.")
-@connection_options(reads=True)
 @click.pass_context
 def command(
     ctx: click.Context, /, left: str, right: str, exclude: tuple[str, ...], include: tuple[str, ...], **options: Any

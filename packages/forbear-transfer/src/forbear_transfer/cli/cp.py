@@ -10,7 +10,7 @@ from forbear.cli.kit.completion import complete_path
 from forbear.cli.kit.options import GroupedCommand
 from forbear.cli.kit.output import EXIT_CODES, BadInput
 from forbear.cli.kit.values import file_content
-from forbear_transfer.cli.shared.options import TransferOptions, check, literal_of, make_keywords, transfer_options
+from forbear_transfer.cli.shared.options import OPTIONS, TransferOptions, check, literal_of, make_keywords
 
 _STREAM = "-"
 _STDOUT, _STDIN = (
@@ -30,7 +30,7 @@ Examples:
   forbear cp -r --embedded --faults 1 photos gs://demo/"""
 
 
-@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@click.command(cls=GroupedCommand, params=[*OPTIONS], epilog=_EPILOG)
 @click.argument("sources", nargs=-1, metavar="SOURCE...", shell_complete=complete_path)
 @click.argument("target", shell_complete=complete_path)
 @click.option("-r", "--recursive", is_flag=True, help="Copy folders with everything in them.")
@@ -50,7 +50,6 @@ Examples:
     metavar="FILE",
     help="Also copy the sources in FILE, one on each line; - for stdin.",
 )
-@transfer_options
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -75,7 +74,7 @@ def command(
     check(options, dry_run=dry_run)
     sources = (*sources, *(source for file in files_from for source in _read_list(file)))
     if not sources:
-        raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
+        raise click.MissingParameter(ctx=ctx, param=next(each for each in ctx.command.params if each.name == "sources"))
     if _is_among(target, _STDOUT) and sys.__stdout__ is None:
         raise BadInput(f"`{target}` as the target needs stdout, which is closed", "redirect it: > FILE")
     source = next((each for each in sources if _is_among(each, _STDIN)), None)

@@ -18,11 +18,15 @@ Examples:
   forbear du -s -h 'gs://my-bucket/logs/*' gs://my-bucket/photos"""
 
 
-@click.command(cls=GroupedCommand, epilog=_EPILOG, context_settings={"help_option_names": ["--help"]})
+@click.command(
+    cls=GroupedCommand,
+    params=connection_options("literal", "pattern"),
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["--help"]},
+)
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
 @click.option("-s", "--summarize", is_flag=True, help="Print only the sum of each ADDRESS.")
 @click.option("-h", "--human", is_flag=True, help="Print sizes such as 1.2 GiB.")
-@connection_options("literal", "pattern")
 @click.pass_context
 def command(ctx: click.Context, /, addresses: tuple[str, ...], summarize: bool, human: bool, **options: Any) -> None:
     """Show how many bytes folders hold.

@@ -19,9 +19,8 @@ Examples:
   forbear hash --json 'gs://my-bucket/*.csv'"""
 
 
-@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@click.command(cls=GroupedCommand, params=connection_options("literal", "pattern", reads=True), epilog=_EPILOG)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_path)
-@connection_options("literal", "pattern", reads=True)
 @click.pass_context
 def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> None:
     """Print the CRC32C and MD5 of files and objects, in base64.

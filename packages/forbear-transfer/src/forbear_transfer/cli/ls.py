@@ -19,13 +19,17 @@ Examples:
   forbear ls --json 'gs://my-bucket/**.gz'"""
 
 
-@click.command(cls=GroupedCommand, epilog=_EPILOG, context_settings={"help_option_names": ["--help"]})
+@click.command(
+    cls=GroupedCommand,
+    params=connection_options("literal", "pattern"),
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["--help"]},
+)
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
 @click.option("-r", "--recursive", is_flag=True, help="List everything below folders.")
 @click.option("-l", "--long", is_flag=True, help="Print sizes and times, too, and a total on stderr.")
 @click.option("-h", "--human", is_flag=True, help="With -l: print sizes such as 1.2 GiB.")
 @click.option("-a", "--versions", is_flag=True, help="List all versions of objects, with their numbers.")
-@connection_options("literal", "pattern")
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -18,15 +18,18 @@ Examples:
   forbear mv -n 'gs://my-bucket/*.log' gs://my-bucket/logs/"""
 
 
-@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@click.command(
+    cls=GroupedCommand,
+    params=connection_options(
+        "literal", "pattern", "parallel", "exclude", "include", "verbose", "encryption_key", "kms_key", reads=True
+    ),
+    epilog=_EPILOG,
+)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.argument("target")
 @click.option("-r", "--recursive", is_flag=True, help="Move folders with everything in them.")
 @click.option("-n", "--no-clobber", is_flag=True, help="Skip objects that exist at TARGET.")
 @click.option("--dry-run", is_flag=True, help="Print what would be moved, and change nothing.")
-@connection_options(
-    "literal", "pattern", "parallel", "exclude", "include", "verbose", "encryption_key", "kms_key", reads=True
-)
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -19,13 +19,14 @@ Examples:
   forbear rm -r --yes gs://my-bucket/old"""
 
 
-@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@click.command(
+    cls=GroupedCommand, params=connection_options("literal", "pattern", "parallel", "verbose"), epilog=_EPILOG
+)
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
 @click.option("-r", "--recursive", is_flag=True, help="Delete everything below folders.")
 @click.option("-a", "--all-versions", is_flag=True, help="Delete all versions of each object, for good.")
 @click.option("-n", "--dry-run", is_flag=True, help="Print what would be deleted, and delete nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Ask no question before a pattern or a folder is deleted.")
-@connection_options("literal", "pattern", "parallel", "verbose")
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -7,7 +7,7 @@ import click
 from forbear.cli.kit.completion import complete_path
 from forbear.cli.kit.options import GroupedCommand
 from forbear.cli.kit.output import EXIT_CODES, BadInput
-from forbear_transfer.cli.shared.options import TransferOptions, check, folder_options, make_keywords
+from forbear_transfer.cli.shared.options import NAMES, OPTIONS, TransferOptions, check, make_keywords
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -18,7 +18,7 @@ Examples:
   forbear rsync -r -x '.*[.]tmp$' gs://my-bucket/photos photos"""
 
 
-@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@click.command(cls=GroupedCommand, params=[option for option in OPTIONS if option not in NAMES], epilog=_EPILOG)
 @click.argument("source", shell_complete=complete_path)
 @click.argument("target", shell_complete=complete_path)
 @click.option("-r", "--recursive", is_flag=True, help="Include subfolders.")
@@ -28,7 +28,6 @@ Examples:
 @click.option("-u", "--update", is_flag=True, help="Skip files that are newer at TARGET.")
 @click.option("--max-delete", type=click.IntRange(0), metavar="N", help="Delete nothing if it would be more than N.")
 @click.option("-n", "--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
-@folder_options
 @click.pass_context
 def command(
     ctx: click.Context,

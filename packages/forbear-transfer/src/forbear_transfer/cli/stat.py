@@ -18,9 +18,8 @@ Examples:
   forbear stat --json 'gs://my-bucket/*.csv'"""
 
 
-@click.command(cls=GroupedCommand, epilog=_EPILOG)
+@click.command(cls=GroupedCommand, params=connection_options("literal", "pattern", reads=True), epilog=_EPILOG)
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
-@connection_options("literal", "pattern", reads=True)
 @click.pass_context
 def command(ctx: click.Context, /, addresses: tuple[str, ...], **options: Any) -> None:
     """Show the metadata of objects.

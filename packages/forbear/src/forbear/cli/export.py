@@ -7,7 +7,7 @@ import click
 from forbear import export
 from forbear.answers.profile import ProfileChoice
 from forbear.cli.kit.completion import complete_target
-from forbear.cli.kit.options import GroupedCommand, PolicyOptions, apply_options, policy_options
+from forbear.cli.kit.options import POLICY_OPTIONS, GroupedCommand, PolicyOptions, apply_options
 from forbear.cli.kit.output import EXIT_CODES, BadInput, tell
 from forbear.cli.kit.profiles import DEFAULT_PROFILE, profile_option, retry_not_found_option
 
@@ -22,7 +22,7 @@ class ExportCommand(GroupedCommand):
         super().format_epilog(ctx, formatter)
 
 
-@click.command(cls=ExportCommand, epilog=EXIT_CODES)
+@click.command(cls=ExportCommand, params=[*POLICY_OPTIONS], epilog=EXIT_CODES)
 @click.argument("target", shell_complete=complete_target)
 @profile_option(DEFAULT_PROFILE, "The policy, as in `forbear schedule`.")
 @click.option(
@@ -31,7 +31,6 @@ class ExportCommand(GroupedCommand):
     help="Assume operations that are safe to execute twice, where the target cannot see them.",
 )
 @retry_not_found_option
-@policy_options
 def command(
     target: str, profile: str, repeatable: bool, retry_not_found: bool, **options: Unpack[PolicyOptions]
 ) -> None:

@@ -12,7 +12,7 @@ import click
 
 from forbear.cli.kit.completion import complete_profile
 from forbear.cli.kit.forecast import Forecast, backoff_text, end_text, forecast, limits_text, range_text
-from forbear.cli.kit.options import GroupedCommand, PolicyOptions, apply_options, policy_options
+from forbear.cli.kit.options import POLICY_OPTIONS, GroupedCommand, PolicyOptions, apply_options
 from forbear.cli.kit.output import (
     EXIT_CODES,
     BadInput,
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from forbear.core.protocols import Backoff
 
 
-@click.command(cls=GroupedCommand, epilog=EXIT_CODES)
+@click.command(cls=GroupedCommand, params=[*POLICY_OPTIONS], epilog=EXIT_CODES)
 @click.argument("profile", default=DEFAULT_PROFILE, metavar="[PROFILE]", shell_complete=complete_profile)
-@policy_options
 @click.option("--chart", is_flag=True, help="Also show the waits as bars.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a plot.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

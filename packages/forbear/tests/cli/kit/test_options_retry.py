@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from forbear.cli.kit import values
-from forbear.cli.kit.options import PolicyOptions, RetryOption, apply_options, retry_option
+from forbear.cli.kit.options import PolicyOptions, RetryOption, apply_options, make_retry_option
 from forbear.cli.kit.output import BadInput
 from forbear.core.backoff import Constant, Exponential
 from forbear.core.limits import Limits
@@ -16,8 +16,7 @@ NONE: dict[str, Any] = dict.fromkeys(PolicyOptions.__annotations__)
 READ: list[dict[str, Any]] = []
 
 
-@click.command()
-@retry_option("ci")
+@click.command(params=[make_retry_option("ci", "Retries")])
 def command(**options: Any) -> None:
     """Keep what the option says."""
     READ.append(options)

@@ -10,7 +10,7 @@ import click
 from forbear import Api
 from forbear.adapters import CurlLine, ProfileChoice, Vouch, is_curl, takes_next
 from forbear.cli.kit.completion import complete_service
-from forbear.cli.kit.options import GroupedCommand, PolicyOptions, policy_options
+from forbear.cli.kit.options import POLICY_OPTIONS, GroupedCommand, PolicyOptions
 from forbear.cli.kit.output import BadInput, tell
 from forbear.cli.kit.profiles import RECOMMENDED, profile_option, retry_not_found_option
 from forbear.cli.kit.values import body_content
@@ -87,9 +87,8 @@ class CurlOptions(PolicyOptions):
     dry_run: bool
 
 
-@click.command(cls=_CurlCommand, epilog=_EPILOG)
+@click.command(cls=_CurlCommand, params=[*POLICY_OPTIONS], epilog=_EPILOG)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[METHOD] URL [CURL OPTIONS] | curl ...")
-@policy_options
 @click.option(
     "--service",
     metavar="NAME",

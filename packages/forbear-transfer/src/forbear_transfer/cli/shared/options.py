@@ -1,13 +1,13 @@
 """The options that `forbear cp` and `forbear rsync` share, and the checks of their combinations."""
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from forbear.cli.kit import values
-from forbear.cli.kit.options import PolicyOptions, add_options, place_under, retry_option, shared_budget_option
+from forbear.cli.kit.options import HeadedOption, PolicyOptions, make_retry_option, make_shared_budget_option
 from forbear.cli.kit.output import BadInput
 
 if TYPE_CHECKING:
@@ -16,95 +16,100 @@ if TYPE_CHECKING:
     from forbear_transfer.plans.arguments import SharedOptions
     from forbear_transfer.plans.links import LinkRule
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 _KEY_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
-NAMES = place_under(
-    "Names",
-    click.option("--literal", is_flag=True, help="Take addresses as names, even with *, ?, [ or # in them."),
-    click.option("--pattern", is_flag=True, help="Take them as patterns, even if an object has that name."),
+_names_option = partial(HeadedOption, heading="Names")
+NAMES = (
+    _names_option(["--literal"], is_flag=True, help="Take addresses as names, even with *, ?, [ or # in them."),
+    _names_option(["--pattern"], is_flag=True, help="Take them as patterns, even if an object has that name."),
 )
 
-_METADATA = place_under(
-    "Content and metadata",
-    click.option("--gzip", is_flag=True, help="Compress uploads, and set their Content-Encoding."),
-    click.option("--packed", is_flag=True, help="Do not decompress downloads of Content-Encoding gzip."),
-    click.option("--verify-source", is_flag=True, help="Read each uploaded file twice, and compare."),
-    click.option("--preserve-posix", is_flag=True, help="Keep the permissions of files, as gsutil -P does."),
-    click.option("--content-type", metavar="TYPE", help="Content type of new objects.  [default: by the name]"),
-    click.option("--cache-control", metavar="TEXT", help="Cache-Control of new objects."),
-    click.option("--content-disposition", metavar="TEXT", help="Content-Disposition of new objects."),
-    click.option("--content-encoding", metavar="NAME", help="Content-Encoding that the data of new objects has."),
-    click.option("--content-language", metavar="CODE", help="Content-Language of new objects."),
-    click.option("--storage-class", metavar="CLASS", help="Storage class of new objects.  [default: the bucket's]"),
-    click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="Custom metadata; may be repeated."),
+_content_option = partial(HeadedOption, heading="Content and metadata")
+_METADATA = (
+    _content_option(["--gzip"], is_flag=True, help="Compress uploads, and set their Content-Encoding."),
+    _content_option(["--packed"], is_flag=True, help="Do not decompress downloads of Content-Encoding gzip."),
+    _content_option(["--verify-source"], is_flag=True, help="Read each uploaded file twice, and compare."),
+    _content_option(["--preserve-posix"], is_flag=True, help="Keep the permissions of files, as gsutil -P does."),
+    _content_option(["--content-type"], metavar="TYPE", help="Content type of new objects.  [default: by the name]"),
+    _content_option(["--cache-control"], metavar="TEXT", help="Cache-Control of new objects."),
+    _content_option(["--content-disposition"], metavar="TEXT", help="Content-Disposition of new objects."),
+    _content_option(["--content-encoding"], metavar="NAME", help="Content-Encoding that the data of new objects has."),
+    _content_option(["--content-language"], metavar="CODE", help="Content-Language of new objects."),
+    _content_option(
+        ["--storage-class"], metavar="CLASS", help="Storage class of new objects.  [default: the bucket's]"
+    ),
+    _content_option(["--metadata"], multiple=True, metavar="KEY=VALUE", help="Custom metadata; may be repeated."),
 )
 
-_KEYS = place_under(
-    "Encryption",
-    click.option(
-        "--encryption-key-file",
-        "encryption_key",
+_key_option = partial(HeadedOption, heading="Encryption")
+_KEYS = (
+    _key_option(
+        ["--encryption-key-file", "encryption_key"],
         type=_FILE,
         metavar="FILE",
         help="Encrypt new objects with the key in FILE (base64); read with it, too.",
     ),
-    click.option(
-        "--decryption-key-file",
-        "decryption_keys",
+    _key_option(
+        ["--decryption-key-file", "decryption_keys"],
         type=_FILE,
         multiple=True,
         metavar="FILE",
         help="Read objects encrypted with the key in FILE; may be repeated.",
     ),
-    click.option("--kms-key", metavar="NAME", help="Encrypt new objects with this key of Cloud KMS."),
+    _key_option(["--kms-key"], metavar="NAME", help="Encrypt new objects with this key of Cloud KMS."),
 )
 
-_FILES = place_under(
-    "Which files, and how fast",
-    click.option("-x", "--exclude", multiple=True, metavar="REGEX", help="Skip names within SOURCE that it matches."),
-    click.option("--include", multiple=True, metavar="REGEX", help="Skip names that no --include matches."),
-    click.option(
-        "--links",
+_files_option = partial(HeadedOption, heading="Which files, and how fast")
+_FILES = (
+    _files_option(
+        ["-x", "--exclude"], multiple=True, metavar="REGEX", help="Skip names within SOURCE that it matches."
+    ),
+    _files_option(["--include"], multiple=True, metavar="REGEX", help="Skip names that no --include matches."),
+    _files_option(
+        ["--links"],
         type=click.Choice(["follow", "skip"]),
         help="Follow symbolic links, or skip them; if not set, follow, and warn of links out of SOURCE.",
     ),
-    click.option("--manifest", type=_FILE, metavar="FILE", help="Record outcomes here; cp skips what is done already."),
-    click.option(
-        "--parallel", type=click.IntRange(1), metavar="N", help="Run at most N transfers at a time.  [default: 64]"
+    _files_option(
+        ["--manifest"], type=_FILE, metavar="FILE", help="Record outcomes here; cp skips what is done already."
     ),
-    click.option("--limit-rate", type=values.rate, metavar="RATE", help="Move at most 500K or 1.5M bytes per second."),
+    _files_option(
+        ["--parallel"], type=click.IntRange(1), metavar="N", help="Run at most N transfers at a time.  [default: 64]"
+    ),
+    _files_option(
+        ["--limit-rate"], type=values.rate, metavar="RATE", help="Move at most 500K or 1.5M bytes per second."
+    ),
 )
 
-_OUTPUT = place_under(
-    "Output",
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file, and a summary last."),
-    click.option("-v", "--verbose", is_flag=True, help="Print a line on stderr for every file."),
-    click.option("-q", "--quiet", is_flag=True, help="Print only failures."),
-    click.option("--exit-code", is_flag=True, help="With --dry-run: exit with 3 if there is something to do."),
+_output_option = partial(HeadedOption, heading="Output")
+_OUTPUT = (
+    _output_option(["--json", "as_json"], is_flag=True, help="Print one JSON object per file, and a summary last."),
+    _output_option(["-v", "--verbose"], is_flag=True, help="Print a line on stderr for every file."),
+    _output_option(["-q", "--quiet"], is_flag=True, help="Print only failures."),
+    _output_option(["--exit-code"], is_flag=True, help="With --dry-run: exit with 3 if there is something to do."),
 )
 
-_CONNECTION = place_under(
-    "Connection",
-    click.option(
-        "--credentials", type=_KEY_FILE, metavar="FILE", help="Key file; else application default credentials."
+_connection_option = partial(HeadedOption, heading="Connection")
+_CONNECTION = (
+    _connection_option(
+        ["--credentials"], type=_KEY_FILE, metavar="FILE", help="Key file; else application default credentials."
     ),
-    click.option("--impersonate", metavar="EMAIL", help="Act as this service account."),
-    click.option("--anonymous", is_flag=True, help="Send no credentials."),
-    click.option("--endpoint", metavar="URL", help="The service; else $STORAGE_EMULATOR_HOST, or the real one."),
-    click.option(
-        "--header",
-        "headers",
+    _connection_option(["--impersonate"], metavar="EMAIL", help="Act as this service account."),
+    _connection_option(["--anonymous"], is_flag=True, help="Send no credentials."),
+    _connection_option(
+        ["--endpoint"], metavar="URL", help="The service; else $STORAGE_EMULATOR_HOST, or the real one."
+    ),
+    _connection_option(
+        ["--header", "headers"],
         multiple=True,
         metavar="LINE",
         help="Send this header, too, such as 'X-Test: 1'; for test servers.",
     ),
-    click.option("--user-project", metavar="PROJECT", help="Project that pays, for requester-pays buckets."),
-    click.option(
-        "--stall-timeout",
+    _connection_option(["--user-project"], metavar="PROJECT", help="Project that pays, for requester-pays buckets."),
+    _connection_option(
+        ["--stall-timeout"],
         type=values.duration,
         metavar="S",
         default="60",
@@ -113,16 +118,16 @@ _CONNECTION = place_under(
     ),
 )
 
-_EMBEDDED = place_under(
-    "Trying it out",
-    click.option("--embedded", is_flag=True, help="Use an embedded cloud, which ends with the command."),
-    click.option("--faults", type=int, metavar="SEED", help="With --embedded: fail some requests."),
+_trial_option = partial(HeadedOption, heading="Trying it out")
+_EMBEDDED = (
+    _trial_option(["--embedded"], is_flag=True, help="Use an embedded cloud, which ends with the command."),
+    _trial_option(["--faults"], type=int, metavar="SEED", help="With --embedded: fail some requests."),
 )
 
-_RETRIES = place_under("Retries", retry_option("cloud_storage"), shared_budget_option)
+_RETRIES = (make_retry_option("cloud_storage", "Retries"), make_shared_budget_option("Retries"))
 
 OPTIONS = (*NAMES, *_FILES, *_METADATA, *_KEYS, *_OUTPUT, *_CONNECTION, *_RETRIES, *_EMBEDDED)
-"""All shared options, which are decorators, in the order of the help."""
+"""All shared options, in the order of the help."""
 
 _NOT_EMPTY = ("impersonate", "endpoint", "user_project", "shared_budget")
 """Options that mean the user's own account, the real service and so on when they are absent."""
@@ -173,16 +178,6 @@ class TransferOptions(PolicyOptions):
     shared_budget: str | None
     embedded: bool
     faults: int | None
-
-
-def transfer_options(function: F) -> F:
-    """Add the shared options to a command, which receives them as the keywords of `TransferOptions`."""
-    return add_options(function, OPTIONS)
-
-
-def folder_options(function: F) -> F:
-    """Add the shared options to a command whose arguments are folders, and never patterns."""
-    return add_options(function, [option for option in OPTIONS if option not in NAMES])
 
 
 def check(options: TransferOptions, *, dry_run: bool = False) -> None:

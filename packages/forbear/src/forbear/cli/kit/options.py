@@ -4,9 +4,9 @@ The URL of a budget's server is in the environment, never in `ps`.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 from click.shell_completion import CompletionItem
@@ -28,11 +28,20 @@ FUNCTION_LIMITS = Limits(timeout=None)
 
 _EXPONENTIAL = ("initial", "maximum", "multiplier", "jitter")
 
-F = TypeVar("F", bound=Callable[..., Any])
+
+_NO_HEADING = "Options"
+
+
+class HeadedOption(click.Option):
+    """An option that the help of a GroupedCommand lists below a heading."""
+
+    def __init__(self, *args: Any, heading: str = _NO_HEADING, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.heading = heading
 
 
 class GroupedCommand(click.Command):
-    """A command whose help lists options below the headings of `place_under`, and the others below "Options"."""
+    """A command whose help lists each HeadedOption below its heading, and the others below "Options"."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options into the help, group by group; the first group is "Options"."""
@@ -40,32 +49,15 @@ class GroupedCommand(click.Command):
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is not None:
-                groups.setdefault(getattr(param, "heading", _NO_HEADING), []).append(record)
+                heading = param.heading if isinstance(param, HeadedOption) else _NO_HEADING
+                groups.setdefault(heading, []).append(record)
         for heading, records in groups.items():
             with formatter.section(heading):
                 formatter.write_dl(records)
 
 
-_NO_HEADING = "Options"
-
-
-def place_under(heading: str, *options: Callable[[F], F]) -> "tuple[Callable[[F], F], ...]":
-    """Return the same options, which are decorators of click, with a heading for the help of a GroupedCommand."""
-
-    def place(option: Callable[[F], F]) -> Callable[[F], F]:
-        def add(function: F) -> F:
-            function = option(function)
-            made: Any = getattr(function, "__click_params__")[-1]  # noqa: B009 - no type knows it
-            made.heading = heading
-            return function
-
-        return add
-
-    return tuple(map(place, options))
-
-
 class PolicyOptions(TypedDict):
-    """The values of the options that `policy_options` adds; None for an option that was not used."""
+    """The values of `POLICY_OPTIONS`; None for an option that was not used."""
 
     attempts: int | values.NoLimit | None
     timeout: float | values.NoLimit | None
@@ -76,7 +68,7 @@ class PolicyOptions(TypedDict):
     constant: float | None
 
 
-class _PolicyOption(click.Option):
+class _PolicyOption(HeadedOption):
     """An option that changes a policy. Its help shows the value in the command's default policy."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
@@ -103,40 +95,26 @@ def _default_text(ctx: click.Context, name: str) -> str | None:
     return "none" if value is None else f"{value:g}" if isinstance(value, float | int) else str(value)
 
 
-def policy_options(function: F) -> F:
-    """Add the options for limits and backoff to a command, which gets them as the keywords of `PolicyOptions`."""
-    return add_options(
-        function,
-        place_under(
-            "Limits and backoff",
-            _option(
-                "--attempts", type=values.count_or_none, metavar="N", help="Attempts, including the first; or none."
-            ),
-            _option(
-                "--timeout",
-                type=values.duration_or_none,
-                metavar="S",
-                help="Start no wait that would end later than this after the start; or none.",
-            ),
-            _option("--initial", type=values.duration, metavar="S", help="First step of the backoff."),
-            _option("--maximum", type=values.duration, metavar="S", help="Longest step of the backoff."),
-            _option("--multiplier", type=float, metavar="X", help="Growth from one step to the next."),
-            _option("--jitter", type=click.Choice(JITTERS), help="Random part of the waits."),
-            _option(
-                "--constant", type=values.duration_from_zero, metavar="S", help="Always wait this long, without jitter."
-            ),
-        ),
-    )
+LIMITS_AND_BACKOFF = "Limits and backoff"
+"""The heading of the options that change a policy."""
 
+_option = partial(_PolicyOption, heading=LIMITS_AND_BACKOFF)
 
-_option = partial(click.option, cls=_PolicyOption)
-
-
-def add_options(function: F, options: Sequence[Callable[[F], F]]) -> F:
-    """Add options, which are decorators of click, to a command; its help shows them in this order."""
-    for option in reversed(options):
-        function = option(function)
-    return function
+POLICY_OPTIONS = (
+    _option(["--attempts"], type=values.count_or_none, metavar="N", help="Attempts, including the first; or none."),
+    _option(
+        ["--timeout"],
+        type=values.duration_or_none,
+        metavar="S",
+        help="Start no wait that would end later than this after the start; or none.",
+    ),
+    _option(["--initial"], type=values.duration, metavar="S", help="First step of the backoff."),
+    _option(["--maximum"], type=values.duration, metavar="S", help="Longest step of the backoff."),
+    _option(["--multiplier"], type=float, metavar="X", help="Growth from one step to the next."),
+    _option(["--jitter"], type=click.Choice(JITTERS), help="Random part of the waits."),
+    _option(["--constant"], type=values.duration_from_zero, metavar="S", help="Always wait this long, without jitter."),
+)
+"""The options for limits and backoff; a command gets them as the keywords of `PolicyOptions`."""
 
 
 def apply_options(limits: "Limits", backoff: "Backoff", options: PolicyOptions) -> "tuple[Limits, Backoff]":
@@ -180,11 +158,15 @@ def _backoff(backoff: "Backoff", options: PolicyOptions) -> "Backoff":
 
 VARIABLE = "FORBEAR_BUDGET_URL"
 
-shared_budget_option = click.option(
-    "--shared-budget",
-    metavar="NAME",
-    help="Share a retry budget by this name with other processes, on the Redis server in $FORBEAR_BUDGET_URL.",
-)
+
+def make_shared_budget_option(heading: str) -> HeadedOption:
+    """Return the option whose value is the name for `open_shared_budget`."""
+    return HeadedOption(
+        ["--shared-budget"],
+        metavar="NAME",
+        help="Share a retry budget by this name with other processes, on the Redis server in $FORBEAR_BUDGET_URL.",
+        heading=heading,
+    )
 
 
 def open_shared_budget(name: str | None, on_event: "Callable[[Event], object] | None") -> "SharedBudget | None":
@@ -222,7 +204,7 @@ _KEYS: Mapping[str, Callable[[str], Any]] = {
     "jitter": str,
     "constant": values.duration_from_zero,
 }
-"""The keys, as the options of `policy_options` are called, with the functions that read their values."""
+"""The keys, as the options of `POLICY_OPTIONS` are called, with the functions that read their values."""
 
 
 class _Changes(_ChangesType):
@@ -259,7 +241,7 @@ class _Changes(_ChangesType):
             self.fail(f"{key} must be a number, got {text!r}")
 
 
-class RetryOption(click.Option):
+class RetryOption(HeadedOption):
     """The option `--retry`: a command gets its keys as parameters, which errors name as `spelled`."""
 
     spelled: Mapping[str, str] = {"profile": "--retry NAME"} | {key: f"--retry {key}=VALUE" for key in _KEYS}
@@ -273,11 +255,11 @@ class RetryOption(click.Option):
         return changes, args
 
 
-def retry_option(profile: str) -> Callable[[F], F]:
-    """Return the decorator that adds `--retry` to a command whose default policy is called `profile`."""
-    return click.option(
-        "--retry",
-        cls=RetryOption,
+def make_retry_option(profile: str, heading: str) -> RetryOption:
+    """Return the option `--retry` for a command whose default policy is called `profile`."""
+    return RetryOption(
+        ["--retry"],
+        heading=heading,
         type=_Changes(profile),
         default=profile,
         show_default=True,

@@ -9,11 +9,12 @@ from forbear.cli.kit import values
 from forbear.cli.kit.completion import complete_profile
 from forbear.cli.kit.options import (
     FUNCTION_LIMITS,
+    LIMITS_AND_BACKOFF,
+    POLICY_OPTIONS,
     GroupedCommand,
     PolicyOptions,
     apply_options,
-    policy_options,
-    shared_budget_option,
+    make_shared_budget_option,
 )
 from forbear.cli.kit.output import BadInput
 from forbear.cli.kit.profiles import find_named_policy
@@ -24,14 +25,18 @@ for the next one; 124 if the attempt took too long; 126 if COMMAND cannot be
 executed, 127 if it is not found; 2 for bad usage."""
 
 
-@click.command(cls=GroupedCommand, epilog=_EPILOG, context_settings={"allow_interspersed_args": False})
+@click.command(
+    cls=GroupedCommand,
+    params=[*POLICY_OPTIONS, make_shared_budget_option(LIMITS_AND_BACKOFF)],
+    epilog=_EPILOG,
+    context_settings={"allow_interspersed_args": False},
+)
 @click.option(
     "--profile",
     metavar="NAME",
     help="Take the limits and the backoff of a policy, as in `forbear schedule`.",
     shell_complete=complete_profile,
 )
-@policy_options
 @click.option(
     "--attempt-timeout",
     type=values.duration,
@@ -73,7 +78,6 @@ executed, 127 if it is not found; 2 for bad usage."""
     metavar="REGEX",
     help="Do not retry a failure if a line of its stdout or stderr matches, whatever else is used.",
 )
-@shared_budget_option
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing about retries.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context
