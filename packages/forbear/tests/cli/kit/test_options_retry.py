@@ -51,8 +51,8 @@ def test_what_it_says(words: list[str], options: dict[str, Any]) -> None:
     [
         ("attempts=0", "attempts: a count must be a whole number from 1, or none for no limit, got '0'"),
         ("timeout=-1", "timeout: a duration must be more than zero"),
-        ("multiplier=x", "multiplier must be a number, got 'x'"),
-        ("jitter=some", "jitter must be one of full, equal, documented, decorrelated, none, got 'some'"),
+        ("multiplier=x", "multiplier: 'x' is not a valid float"),
+        ("jitter=some", "jitter: 'some' is not one of 'full', 'equal', 'documented', 'decorrelated', 'none'"),
         ("ci,attempts", "'attempts' is no change of a policy; write a key and a value, such as attempts=5"),
         ("attempt=3", "'attempt=3' is no change of a policy; write a key and a value, such as attempts=5 (attempts, "),
         ("attempts=3,", "'' is no change of a policy"),

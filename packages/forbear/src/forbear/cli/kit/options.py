@@ -195,16 +195,7 @@ if TYPE_CHECKING:
 else:
     _ChangesType = click.ParamType  # no generic class before click 8.4
 
-_KEYS: Mapping[str, Callable[[str], Any]] = {
-    "attempts": values.count_or_none,
-    "timeout": values.duration_or_none,
-    "initial": values.duration,
-    "maximum": values.duration,
-    "multiplier": float,
-    "jitter": str,
-    "constant": values.duration_from_zero,
-}
-"""The keys, as the options of `POLICY_OPTIONS` are called, with the functions that read their values."""
+_KEYS: Mapping[str, click.Option] = {str(option.name): option for option in POLICY_OPTIONS}
 
 
 class _Changes(_ChangesType):
@@ -231,14 +222,10 @@ class _Changes(_ChangesType):
         return changes
 
     def _read(self, key: str, text: str) -> Any:
-        if key == "jitter" and text not in JITTERS:
-            self.fail(f"jitter must be one of {', '.join(JITTERS)}, got {text!r}")
         try:
-            return _KEYS[key](text)
+            return _KEYS[key].type.convert(text, None, None)
         except click.BadParameter as error:
             self.fail(f"{key}: {error.message}")
-        except ValueError:
-            self.fail(f"{key} must be a number, got {text!r}")
 
 
 class RetryOption(HeadedOption):
