@@ -21,7 +21,7 @@ def test_every_target(target: str, invoke: Invoke) -> None:
 
 def test_options_change_the_profile(invoke: Invoke) -> None:
     """Limits and backoff as in `forbear schedule`; without a profile it is what forbear.retry does."""
-    done = invoke("export", "grpc", "--attempts", "3", "--initial", "4", "--jitter", "none")
+    done = invoke("export", "grpc", "--attempts", "3", "--initial", "4", "--jitter", "none", "--repeatable")
     (config,) = json.loads(done.stdout)["methodConfig"]
     assert config["retryPolicy"]["maxAttempts"] == 3
     assert config["retryPolicy"]["initialBackoff"] == "4s"

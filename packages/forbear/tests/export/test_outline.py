@@ -6,12 +6,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import forbear
 from forbear import export
 from forbear.core.backoff import Constant, Exponential
 from forbear.core.budget import Throttle
-from forbear.export.outline import Outline
+from forbear.export.outline import Outline, features
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
+from forbear.run.plan import OPTIONS
 from forbear.services import cloud_storage, iam, redis
 from forbear_testkit.export.policies import NAMED, Busy, Growing, policies
 
@@ -35,6 +37,11 @@ FULL = retry(
     on_give_up=None,
     raise_unsatisfied=True,
     on_success=print,
+    key=hash,
+    safe="POST https://api.example.com/search*",
+    apis=forbear.Api("https://api.example.com"),
+    unknown="stop",
+    enforce="warn",
 )
 
 
@@ -59,7 +66,20 @@ def test_what_is_not_said_is_a_loss() -> None:
         "raise_unsatisfied",
         "on_success",
         "retry_exhausted=True",
+        "key",
+        "safe=['POST https",
+        "apis",
+        "unknown='stop'",
+        "enforce='warn'",
     ]
+
+
+def test_every_option_is_a_feature() -> None:
+    """A new option of policies needs a loss, unless it has no meaning for a target."""
+    told = {feature for feature, _, _ in features(FULL, Outline(FULL).waits)}
+    assert OPTIONS.keys() - told == {"name", "service", "repeatable", "others"}
+    others = FULL | retry(KeyError)
+    assert "others" in {feature for feature, _, _ in features(others, Outline(others).waits)}
 
 
 @pytest.mark.parametrize(
@@ -68,6 +88,7 @@ def test_what_is_not_said_is_a_loss() -> None:
         (retry(on=Busy, backoff=Growing()), {"backoff=Growing()"}),
         (retry(on=Busy, backoff=Constant(1, spread=2)), {"waits of 1 s", "jitter=spread"}),
         (cloud_storage.policy, {"safety"}),
+        (retry(on=Busy), {"safety"}),
     ],
 )
 def test_features_that_not_every_policy_has(policy: Policy, losses: set[str]) -> None:

@@ -24,7 +24,7 @@ def features(policy: Policy, waits: Waits) -> Iterator[tuple[str, str, str]]:
     """Yield the features of a policy, the important first: name, topic, and loss where a target lacks it."""
     limits, backoff, service = policy.limits, policy.backoff, policy.service
     topics = {
-        "safety": "repeatable=False" if service is None else "safety",
+        "safety": "repeatable=False" if service is None and policy.repeatable is False else "safety",
         "chunks": "429 to data of a resumable upload",
         "attempts": f"attempts={limits.attempts}",
         "timeout": f"timeout of {show(limits.timeout or 0)}",
@@ -37,14 +37,19 @@ def features(policy: Policy, waits: Waits) -> Iterator[tuple[str, str, str]]:
         "max_retry_after": f"max_retry_after of {show(limits.max_retry_after)}",
         "budget": f"budget={policy.budget!r}",
         "retry_exhausted": "retry_exhausted=True",
+        "safe": f"safe={list(policy.safe)}",
+        "unknown": f"unknown={policy.unknown!r}",
+        "enforce": f"enforce={policy.enforce!r}",
     }
-    unseen = "calls that may have been executed are repeated"
-    if service is not None:
-        unseen = "the target does not see which operations are safe to execute twice"
+    unseen = "the target does not see which operations are safe to execute twice"
+    if service is None:
+        unseen = "calls that may have been executed are repeated"
+        if policy.repeatable is None:
+            unseen = "what an error shows is not read, so a write may be executed twice"
     is_page = service is not None and service.name == "cloud_storage" and getattr(service, "documented", False)
     delays = any(map(_may_answer_delays, (policy.on, policy.on_result)))
     for name, is_there, loss in (
-        ("safety", service is not None or not policy.repeats_calls, unseen),
+        ("safety", service is not None or policy.repeatable is not True, unseen),
         ("errors", True, "the target decides which failures are transient"),
         ("chunks", is_page, "repeated, although the page on retries calls it final"),
         ("attempts", limits.attempts is not None, "no limit on attempts"),
@@ -68,6 +73,11 @@ def features(policy: Policy, waits: Waits) -> Iterator[tuple[str, str, str]]:
         ("raise_unsatisfied", policy.raise_unsatisfied, "values that are still refused are no errors"),
         ("on_success", policy.on_success is not None, _NOT_CALLED),
         ("retry_exhausted", policy.retry_exhausted, "the target does not know reports of inner policies"),
+        ("key", policy.key is not None, "no idempotency key is made"),
+        ("safe", bool(policy.safe), "the target does not know them"),
+        ("apis", bool(policy.apis), "what is known of these APIs is not used"),
+        ("unknown", policy.unknown == "stop", "a call of which nothing is known is repeated"),
+        ("enforce", policy.enforce == "warn", _NOT_CALLED),
     ):
         if is_there:
             yield name, topics.get(name, name), loss
@@ -149,11 +159,12 @@ class Outline:
     def methods(self) -> frozenset[str] | None:
         """The HTTP methods that a target may repeat if it sees no more of a request; None for all of them.
 
-        A policy without a service has all methods if it is repeatable, else none; "rfc9110" has reads, PUT and DELETE.
+        A policy without a service has all methods with `repeatable=True`, and none with False. By default it has
+        reads, PUT and DELETE, as "rfc9110" has; other services have reads.
         """
-        if self.policy.service is None:
-            return None if self.policy.repeats_calls else frozenset()
-        return frozenset({*READS, *IDEMPOTENT}) if self.service == "rfc9110" else READS
+        if self.policy.service is None and self.policy.repeatable is not None:
+            return None if self.policy.repeatable else frozenset()
+        return frozenset({*READS, *IDEMPOTENT}) if self.service in (None, "rfc9110") else READS
 
     @property
     def statuses(self) -> tuple[int, ...]:
@@ -242,8 +253,8 @@ class Outline:
         self.differs("safety", "by the client's own list of idempotent calls")
 
     def sees_methods_only(self) -> None:
-        """Record that the target decides by the HTTP method alone; exact for a policy without a service."""
-        if self.policy.service is None:
+        """Record that the target decides by the HTTP method alone; exact for a policy that is `repeatable` or not."""
+        if self.policy.service is None and self.policy.repeatable is not None:
             self.says("safety")
         self.says("chunks")  # no target repeats a PUT to this service
         names = ", ".join(sorted(self.methods or ()))

@@ -7,6 +7,7 @@ from typing import Any
 from forbear.core.dataclass import dataclass
 from forbear.core.verdict import Kind
 from forbear.export.outline import Outline
+from forbear.judges.functions import may_repeat
 from forbear.policy import Policy
 from forbear.services.errors import ErrorVerdicts
 from forbear.services.redis.errors import verdict_of_exception
@@ -78,24 +79,33 @@ def error_types(outline: Outline) -> tuple[type[Exception], ...]:
 
 
 class Retryable:
-    """A predicate on an error: True if the policy's verdict allows another attempt. It pickles if the policy does."""
+    """A predicate on an error: True if the policy's verdict, and what the error shows, allow another attempt.
+
+    It pickles if the policy does.
+    """
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
 
     def __call__(self, error: BaseException) -> bool:
-        """Return whether the verdict on an error allows a repeat; False for what is no `Exception`."""
+        """Return whether an error allows a repeat; False for what is no `Exception`."""
         if not isinstance(error, Exception):
             return False
         kind = self.policy.verdict_of_error(error).kind
-        return kind is Kind.NOT_EXECUTED or (kind is Kind.TRANSIENT and self.policy.repeats_calls)
+        if kind is not Kind.TRANSIENT:
+            return kind is Kind.NOT_EXECUTED
+        return self.policy.repeats_calls and (self.policy.repeatable is True or may_repeat(error))
 
 
-def warn_about_safety(outline: Outline) -> None:
-    """Record the policy's safety for a target that repeats a function, whose operation it cannot see."""
+def warn_about_safety(outline: Outline, *, reads_errors: bool = False) -> None:
+    """Record the policy's safety for a target that repeats a function, whose operation it cannot see.
+
+    `reads_errors` is true for a target that asks a `Retryable`.
+    """
     policy = outline.policy
     if policy.service is None and policy.on is not verdict_of_exception:
-        outline.says("safety")  # the target repeats the same calls as the policy
+        if reads_errors or policy.repeatable is not None:
+            outline.says("safety")  # the target repeats the same calls as the policy
     elif policy.repeats_calls:
         outline.warns("safety", "every call is repeated, so use it only for operations that are safe to execute twice")
     else:

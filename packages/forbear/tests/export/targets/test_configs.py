@@ -58,6 +58,7 @@ def test_gcloud_properties() -> None:
         rfc9110.policy,
         retry(on=Busy, attempt_timeout=2.5, backoff=Exponential(0.25, 3, 9, "none"), budget=Budget.ratio()),
         retry(on=Busy, attempts=None, timeout=None, unlimited=True),
+        retry(on=Busy, repeatable=True),
         retry(on=Busy, repeatable=False),
     ],
 )
@@ -69,12 +70,12 @@ def test_envoy_takes_the_route(policy: Policy) -> None:
     base = route.retry_policy.retry_back_off.base_interval.ToTimedelta().total_seconds()
     assert base == pytest.approx(2 * policy.backoff.delay(0, 0.5, None), rel=0.5)
     methods = {header.string_match.exact for header in route.retry_policy.retriable_request_headers}
-    if policy.service is None:
+    if policy.service is None and policy.repeatable is not None:
         assert methods == set()
         assert ("reset" in route.retry_policy.retry_on) is policy.repeats_calls
     else:
         assert "GET" in methods
-        assert ("DELETE" in methods) is (policy.service.name == "rfc9110")
+        assert ("DELETE" in methods) is (policy.service is None or policy.service.name == "rfc9110")
         assert "POST" not in methods
 
 

@@ -87,19 +87,30 @@ def test_a_channel_retries_what_the_table_always_allows(
 @pytest.mark.parametrize(
     ("policy", "calls"),
     [
-        (retry(on=OSError, attempts=3, backoff=QUICK), 3),
-        (retry(on=OSError, attempts=2, backoff=QUICK), 2),
-        (retry(on=OSError, attempts=1), 1),
+        (retry(on=OSError, attempts=3, backoff=QUICK, repeatable=True), 3),
+        (retry(on=OSError, attempts=2, backoff=QUICK, repeatable=True), 2),
+        (retry(on=OSError, attempts=1, repeatable=True), 1),
         (retry(on=OSError, attempts=3, backoff=QUICK, repeatable=False), 1),
+        (retry(on=OSError, attempts=3, backoff=QUICK), 1),
     ],
 )
 def test_a_channel_counts_attempts_as_the_policy_does(
     policy: Policy, calls: int, address_and_server: tuple[str, Server]
 ) -> None:
-    """The first call included; and what is not repeatable is not retried."""
+    """The first call included; RPCs that nobody calls repeatable are not retried."""
     address, server = address_and_server
     call(address, export.grpc(policy).value, "app.Orders/Pay")
     assert server.calls == {"Pay": calls}
+
+
+def test_whoever_names_an_rpc_says_that_it_may_be_repeated(address_and_server: tuple[str, Server]) -> None:
+    """Of a policy without a service, the named RPCs are retried, and no loss is listed."""
+    address, server = address_and_server
+    config, losses = export.grpc(retry(on=OSError, attempts=3, backoff=QUICK), ["app.Orders/Find"])
+    call(address, config, "app.Orders/Find")
+    call(address, config, "app.Orders/Pay")
+    assert server.calls == {"Find": 3, "Pay": 1}
+    assert not [loss for loss in losses if loss.startswith("safety")]
 
 
 def test_a_channel_obeys_the_throttle(address_and_server: tuple[str, Server]) -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+import httpx
 import pytest
 import tenacity
 from celery import Celery
@@ -19,12 +20,14 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from temporalio.api.common.v1 import RetryPolicy as RetryPolicyMessage
 from temporalio.common import RetryPolicy
 
+import forbear
 from forbear import export
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.limits import Limits
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.services import cloud_storage, redis
+from forbear_cloud import Cloud, Fault
 from forbear_testkit.export.policies import Busy, Growing, backoffs
 
 AT_ONCE = Exponential(initial=0.0001, maximum=0.0001)
@@ -96,6 +99,40 @@ REPEATED = [
     (retry(on=Busy, repeatable=False), Busy(), False),
 ]
 repeated = pytest.mark.parametrize(("policy", "error", "again"), REPEATED)
+
+
+@pytest.mark.parametrize(
+    ("method", "policy", "requests"),
+    [
+        ("GET", retry(forbear.transient), 2),
+        ("POST", retry(forbear.transient), 1),
+        ("POST", retry(forbear.transient, repeatable=True), 2),
+    ],
+)
+@pytest.mark.parametrize("target", ["tenacity", "google_api_core"])
+def test_the_objects_read_what_an_error_shows(target: str, method: str, policy: Policy, requests: int) -> None:
+    """A function is not called again after a write whose response was lost, unless the policy says that it may be."""
+    exported = getattr(export, target)(policy.with_backoff(AT_ONCE))
+    assert "safety" not in "".join(exported.losses)
+
+    def send() -> httpx.Response:
+        return httpx.request(
+            method, f"{cloud.url}/storage/v1/b?project=p", json={"name": "b-c"} if method == "POST" else None
+        )
+
+    with Cloud() as cloud:
+        cloud.fault(Fault.reset(when="after"))
+        with suppress(httpx.HTTPError):
+            exported.value(send)() if target == "google_api_core" else exported.value(send)
+        assert len(cloud.requests) == requests
+
+
+@pytest.mark.parametrize("target", ["tenacity", "google_api_core", "celery", "temporal"])
+def test_text_says_that_it_reads_no_errors(target: str) -> None:
+    """The first loss says that a write may be executed twice; a policy that is repeatable loses nothing there."""
+    lost = "safety: what an error shows is not read, so a write may be executed twice"
+    assert export.source(target, retry(OSError)).losses[0] == lost
+    assert lost not in export.source(target, retry(OSError, repeatable=True)).losses
 
 
 @repeated

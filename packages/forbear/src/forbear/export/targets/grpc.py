@@ -27,7 +27,7 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
     """Return a service config in JSON, for the channel option `grpc.service_config`.
 
     For a service that judges RPCs it lists those that are always safe to repeat, among `methods` if these are given.
-    Any other policy applies to `methods`, by default to all RPCs. Each is a name:
+    Any other policy applies to `methods`, and with `repeatable=True` by default to all RPCs. Each is a name:
     "google.storage.v2.Storage/GetObject", or "google.storage.v2.Storage" for all of a service. The result is an
     `Exported`, which also lists what is lost. Raises ValueError for a name that the policy's service does not have.
 
@@ -50,10 +50,12 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
         retried = ["UNAVAILABLE"]
         outline.differs("errors", "gRPC sees status codes only; UNAVAILABLE is retried")
     retry = _retry(outline, retried)
-    if not policy.repeats_calls and service is None:
-        retry = None
-        outline.warns("repeatable=False", "only calls that gRPC itself knows were not executed are retried")
-        outline.says("safety")
+    if service is None and policy.repeatable is not True:
+        if names is not None and policy.repeats_calls:
+            outline.says("safety")  # whoever names an RPC says that it may be repeated
+        else:
+            retry = None
+            outline.differs("safety", "only calls that gRPC itself knows were not executed are retried")
     outline.differs("timeout", "also ends a running attempt")
     document: dict[str, Any] = {"methodConfig": _configs(outline, listed, retry)}
     rule = None if policy.budget is None else policy.budget._rule

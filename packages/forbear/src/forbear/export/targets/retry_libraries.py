@@ -44,7 +44,7 @@ def tenacity(policy: Policy) -> "Exported[Retrying]":
         )
 
     outline = Outline(policy)
-    warn_about_safety(outline)
+    warn_about_safety(outline, reads_errors=True)
     outline.says("errors", "attempts", "timeout", "backoff", "jitter", "shape", "on_result")
     enough = stop_never if outline.attempts is None else stop_after_attempt(outline.attempts)
     late = stop_never if outline.timeout is None else stop_before_delay(outline.timeout)
@@ -135,6 +135,7 @@ def google_api_core(policy: Policy) -> "Exported[Retry]":
         from google.api_core.retry import Retry
 
     outline = Outline(policy)
+    warn_about_safety(outline, reads_errors=True)
     outline.says("errors")
     parameters = _api_core_parameters(outline)
     return Exported(Retry(predicate=Retryable(policy), **parameters), outline.losses)
@@ -144,6 +145,7 @@ def google_api_core_source(policy: Policy) -> Exported[str]:
     """Return Python code that makes a `google.api_core.retry.Retry` called RETRY; TypeError for a function in `on`."""
     outline = Outline(policy)
     errors = source_errors(outline)
+    warn_about_safety(outline)
     parameters = assignments(_api_core_parameters(outline))
     names, by_status = "retry", list[str]()
     if errors.statuses:
@@ -177,5 +179,4 @@ def _api_core_parameters(outline: Outline) -> dict[str, Any]:
         timeout = outline.longest
         outline.differs("attempts", f"{show(timeout)} in time instead, the sum of its longest waits")
     outline.warns("giving up", "on a timeout it raises RetryError, with the original error as its cause")
-    warn_about_safety(outline)
     return {"initial": waits.initial, "maximum": waits.maximum, "multiplier": waits.multiplier, "timeout": timeout}
