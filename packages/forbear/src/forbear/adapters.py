@@ -12,9 +12,8 @@ loaded when it is first used. docs/http.md has the steps for an adapter, and exa
   sees bodies of up to `MOST_SHOWN` bytes.
 - **A run without an exchange.** `Run` is the state of one run, and `Spending` its part of a budget. It takes each
   `Failure` or `DetailedFailure`, and answers with a `Grant`. `admit` counts the first attempt, `count_success` a
-  success. `HostBudgets` are
-  those of `Budget.per_host`. `retries_are_off` says whether to retry at all. `current_runtime` returns the `Runtime`,
-  which has clock, sleep and randomness; `runtime_context` replaces it.
+  success. `HostBudgets` are those of `Budget.per_host`. `retries_are_off` says whether to retry at all.
+  `current_runtime` returns the `Runtime`, which has clock, sleep and randomness; `runtime_context` replaces it.
 - **What the wire says.** The service of a `Request` (`forbear.services.find`) returns its `Judgement`, and `vouched`
   adds the user's `Vouch`. `suggested_patterns` says how to vouch for a request. `judge_rpc` judges a `GrpcCall`,
   `describe_command` a command of Redis. `TRANSIENT_STATUSES`, `status_phrase`, `parse_content_range`, `parse_size` and
