@@ -8,7 +8,7 @@ import pytest
 
 import forbear
 from forbear.services.aws import classify
-from forbear_audit.libraries.effects import effects
+from forbear_audit.libraries.unsafe_calls import unsafe_calls_in
 from forbear_audit.reading.modules import Module
 
 _IMPORTS = (
@@ -21,7 +21,7 @@ def is_reported(call: str, before: str = "") -> bool:
     """Return whether the audit would report a call that is repeated."""
     module = Module(ast.parse(f"{_IMPORTS}{before}\ndef send(key):\n    {call}\n"))
     function = module.functions[0]
-    return any(effects(module, function.body))
+    return any(unsafe_calls_in(module, function.body))
 
 
 @pytest.mark.parametrize(

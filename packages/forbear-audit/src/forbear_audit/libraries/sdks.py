@@ -4,7 +4,6 @@
 """
 
 import ast
-import re
 import sys
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -183,7 +182,7 @@ def find_adding(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple
     if value is None and given is not None and module.constant(given) is not None:
         return (f"{name}()", keys.WHY) if keys.find_fresh(module, given, region) is not None else None
     config, function = module.value(keyword(call, "job_config")), module.function_of(call)
-    if config is not None and re.search("WRITE_TRUNCATE|WRITE_EMPTY", ast.unparse(function or config)):
+    if config is not None and patterns.REPLACES_TABLE.search(ast.unparse(function or config)):
         return None
     return f"{name}()", "the rows may have been added before the failure, and would be added twice"
 

@@ -7,9 +7,9 @@ loops, periodic tasks, pages, mirrors and polling are none.
 import ast
 from dataclasses import replace
 
-from forbear_audit.libraries.effects import effects
 from forbear_audit.libraries.errors import error_names, is_doubtful
 from forbear_audit.libraries.http import request_of
+from forbear_audit.libraries.unsafe_calls import unsafe_calls_in
 from forbear_audit.loops.generators import find_generator, is_counting
 from forbear_audit.loops.limits import read_limits
 from forbear_audit.loops.loop_exits import (
@@ -153,7 +153,7 @@ def _is_same(
     """Return whether a loop makes the same call again, and does not wait for a state."""
     if differs(module, loop, attempt):
         return False
-    acts = next(effects(module, checked), None) is not None
+    acts = next(unsafe_calls_in(module, checked), None) is not None
     is_lost = any(is_doubtful(name, "network") for name in errors) and read_limits(module, loop).unbounded
     if not acts and is_polling(module, loop, attempt, errors, by_name=not is_lost):
         return False

@@ -20,6 +20,10 @@ def read_rows() -> dict[str, dict[str, str]]:
 def __getattr__(name: str) -> re.Pattern[str]:
     if name not in read_rows():
         raise AttributeError(f"patterns.csv has no row {name}")
-    regex = re.sub(r"<([A-Z_]+)>", lambda other: read_rows()[other[1]]["regex"], read_rows()[name]["regex"])
-    globals()[name] = found = re.compile(regex)  # asked for once
+    globals()[name] = found = re.compile(_read(name))  # asked for once
     return found
+
+
+def _read(name: str) -> str:
+    """Return the regular expression of a row, with those that it names."""
+    return re.sub(r"<([A-Z_]+)>", lambda other: _read(other[1]), read_rows()[name]["regex"])

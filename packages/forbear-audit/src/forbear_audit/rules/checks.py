@@ -24,8 +24,8 @@ from forbear_audit.rules.unsafe_repeats import (
 )
 from forbear_audit.rules.used_up import find_used_up
 
-Hit = tuple[str, ast.AST, str, str]
-"""A rule, the node to report, the message, and the library."""
+LibraryFlaw = tuple[str, ast.AST, str, str]
+"""A flaw, as a rule reports it, and the library."""
 
 _REWIND = ("google-api-core", "redis", "grpc")
 """The libraries that keep what they send themselves."""
@@ -33,7 +33,7 @@ _REWIND = ("google-api-core", "redis", "grpc")
 _LONGEST = 120.0  # seconds: a single wait above this needs a reason
 
 
-def check(module: Module) -> Iterator[Hit]:
+def check(module: Module) -> Iterator[LibraryFlaw]:
     """Yield what the rules say of a module."""
     uses = find_retries(module)
     for use in uses:
@@ -57,9 +57,10 @@ def _check_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple
     elif use.code.region:
         yield from _wrong_statuses(use)
     if use.code.region:
+        # A list, so that parameters stand for what the call passes only while these two look.
         with module.bound(use.code.function, use.code.call, module):
-            hits = [*find_unsafe_calls(module, use), *find_nested(module, use, uses)]
-        yield from hits
+            flaws = [*find_unsafe_calls(module, use), *find_nested(module, use, uses)]
+        yield from flaws
         yield from find_ignored_retry_after(module, use)
         if use.policy.library not in _REWIND:
             for node, message in leaves_behind(module, use):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import COUNTERS, PURE_FUNCTIONS, RESUMES, REWINDS
+from forbear_audit.reading.patterns import COUNTERS, MEASURES, PURE_FUNCTIONS, RESUMES, REWINDS
 from forbear_audit.reading.retry_use import RepeatedCode, RetryUse
 from forbear_audit.reading.scopes import Loop, following, list_passed, walk_inside
 from forbear_audit.reading.syntax import calls_in, calls_method, find_all, functions_in, join_bodies, names_in
@@ -20,7 +20,6 @@ _WRITES = ("write", "writelines", "writerow", "writerows", "writestr", "add", "a
 _SINKS = ("csv.writer", "csv.DictWriter", "zipfile.ZipFile", "tarfile.open", "io.BytesIO", "io.StringIO")
 _TAKES = ("pop", "popleft", "popitem", "remove")
 _PUTS = (*_GROWS, "put", "put_nowait", "setdefault", "update")
-_MEASURES = re.compile("metric|stat|log|count")
 _KEEPS = "keeps what a failed attempt did to it"
 _LACKS = "lacks the key after the first attempt"
 
@@ -183,7 +182,7 @@ def _find_left_by_call(module: Module, use: RetryUse, call: ast.Call, fresh: set
             known = (root == "self" and is_own) or text != root or isinstance(outer, ast.Name)
             target = text + change.target.removeprefix(root)
             counts = isinstance(change.node, ast.AugAssign) and isinstance(change.node.value, ast.Constant)
-            known = known and not _MEASURES.search(function.name) and (change.is_risky or not counts)
+            known = known and not MEASURES.search(function.name) and (change.is_risky or not counts)
             if known and target.partition(".")[0] not in fresh and not changes(use, target, _is_reset):
                 what = change.what if "(in " in change.what else f"{change.what} (in {function.name}())"
                 yield replace(change, node=call, target=target, what=what)

@@ -1,11 +1,10 @@
 """STATE of inputs: files, generators and iterators that the first attempt reads to their end."""
 
 import ast
-import re
 from collections.abc import Callable, Iterator
 
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import FILE_MODE, REWINDS, STREAMS
+from forbear_audit.reading.patterns import AWAITED_AGAIN, FILE_MODE, REWINDS, STREAMS
 from forbear_audit.reading.retry_use import RetryUse
 from forbear_audit.reading.scopes import list_passed, walk_inside
 from forbear_audit.reading.syntax import calls_in, group
@@ -36,9 +35,6 @@ _SPENT = {
     ),
 }  # fmt: skip
 """The makers of things that can be read once, by what they make."""
-
-_TASKS = re.compile(r"(?i)task|fut|event|lock|condition|barrier|semaphore")
-"""The names and types of things that may be awaited again."""
 
 
 def changes(use: RetryUse, target: str, is_method: Callable[[str], object], *, sets: bool = True) -> bool:
@@ -76,7 +72,7 @@ def find_spent(module: Module, use: RetryUse, body: list[ast.stmt], own: set[str
         known = (_name_spent(module, part) for each in held if each is not None for part in _parts(each))
         what = "file" if _is_stream(module, item) else next((kind for kind in known if kind), None)
         if isinstance(module.parents.get(item), ast.Await) and module.is_parameter(item):
-            what = None if _TASKS.search(f"{text} {module.type_name(item)}") else "coroutine"
+            what = None if AWAITED_AGAIN.search(f"{text} {module.type_name(item)}") else "coroutine"
         if what is not None:
             seen.add(text)
             yield item, f"the {what} `{text}` is at its end after the first attempt"

@@ -3,9 +3,9 @@
 import ast
 from collections.abc import Iterator
 
-from forbear_audit.libraries.effects import effects
 from forbear_audit.libraries.errors import error_names, find_predicate, is_doubtful
 from forbear_audit.libraries.http import is_reading, says_purpose
+from forbear_audit.libraries.unsafe_calls import unsafe_calls_in
 from forbear_audit.loops.loop_exits import continues, find_repeated_statuses, may_leave, survives
 from forbear_audit.loops.paths import goes_on, returned
 from forbear_audit.loops.statuses import DOUBTFUL, is_status, numbers, truth
@@ -43,15 +43,15 @@ def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.
         return
     inspected = frozenset[str]() if _repeats_lost(module, use) else use.policy.errors.inspected
     created = _names_created(use.code.region)
-    for effect in effects(module, use.code.attempt, repeated=[*use.code.region, *use.code.around]):
-        if created and any(isinstance(n, ast.If) and names_in(n.test) & created for n in module.ancestors(effect.node)):
+    for unsafe in unsafe_calls_in(module, use.code.attempt, repeated=[*use.code.region, *use.code.around]):
+        if created and any(isinstance(n, ast.If) and names_in(n.test) & created for n in module.ancestors(unsafe.node)):
             continue
-        names = errors if effect.kind != "sql" else [name for name in errors if name not in inspected]
-        if (by_status and effect.kind == "network") or any(is_doubtful(name, effect.kind) for name in names):
-            rule = "UNSAFE" if effect.is_seen else "MAYBE-UNSAFE"
-            yield rule, effect.node, f"{effect.text} is repeated; {effect.why}"
-            if effect.key is not None:
-                yield "OUTER-KEY", effect.key, f"the key of {effect.text} is another one in every attempt"
+        names = errors if unsafe.kind != "sql" else [name for name in errors if name not in inspected]
+        if (by_status and unsafe.kind == "network") or any(is_doubtful(name, unsafe.kind) for name in names):
+            rule = "UNSAFE" if unsafe.is_seen else "MAYBE-UNSAFE"
+            yield rule, unsafe.node, f"{unsafe.text} is repeated; {unsafe.why}"
+            if unsafe.key is not None:
+                yield "OUTER-KEY", unsafe.key, f"the key of {unsafe.text} is another one in every attempt"
 
 
 def _repeats_lost(module: Module, use: RetryUse) -> bool:

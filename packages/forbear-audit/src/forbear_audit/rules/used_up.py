@@ -1,7 +1,6 @@
 """STATE that outlives a call: counters that nobody sets back, and items that are lost because the next one is taken."""
 
 import ast
-import re
 from collections.abc import Iterator
 from itertools import takewhile
 
@@ -9,7 +8,7 @@ from forbear_audit.libraries.errors import error_names
 from forbear_audit.loops.loop_exits import continues, may_leave, statements_after, success_leaves
 from forbear_audit.loops.waits import sleeps
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import COUNTERS, RETRIES, SAYS_AGAIN
+from forbear_audit.reading.patterns import COUNTERS, NOTHING_LEFT, RETRIES, SAYS_AGAIN
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import from_package, walk_inside
 from forbear_audit.reading.syntax import calls_in, find_all, names_in, names_stored, texts_in
@@ -17,7 +16,6 @@ from forbear_audit.reading.syntax import calls_in, find_all, names_in, names_sto
 _NEXT = ("pop", "popleft", "popitem", "get", "get_nowait")
 _QUEUE_METHODS = ("task_done", "put_nowait", "get_nowait", "qsize")
 _FILLS = ("append", "extend", "insert", "appendleft", "add", "put", "put_nowait", "update")
-_NOTHING_LEFT = re.compile("(?:Empty|StopIteration|StopAsyncIteration|IndexError|KeyError)$")
 
 
 def find_kept_counters(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
@@ -119,7 +117,7 @@ def find_used_up(module: Module, uses: RetryUses) -> Iterator[tuple[str, ast.AST
         rest = statements_after(module, loop, attempt)
         for handler in attempt.handlers:
             path = [*handler.body, *rest]
-            is_end = all(map(_NOTHING_LEFT.search, error_names(module, handler.type) or ()))
+            is_end = all(map(NOTHING_LEFT.search, error_names(module, handler.type) or ()))
             if is_end or not continues(module, loop, handler) or not sleeps(module, path):
                 continue
             again = any(map(SAYS_AGAIN.search, texts_in(handler.body))) or any(map(RETRIES.search, names_stored(path)))

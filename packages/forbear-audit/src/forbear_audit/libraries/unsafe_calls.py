@@ -1,4 +1,4 @@
-"""`effects`: the calls in a piece of code that change something elsewhere, and whether they may be executed twice.
+"""`unsafe_calls_in`: the calls in a piece of code that must not be executed twice, and why.
 
 The tables of forbear.services decide for Cloud Storage, IAM and Redis, and RFC 9110 for other requests.
 """
@@ -39,7 +39,7 @@ class UnsafeCall:
     key: ast.AST | None = None
 
 
-def effects(
+def unsafe_calls_in(
     module: Module,
     region: list[ast.stmt],
     *,
@@ -57,11 +57,11 @@ def effects(
         call = module.whole(node)
         if hides_arguments(call) and module.is_parameter(node.func):
             continue  # what it calls is judged where it is passed
-        effect = _judge(module, call, repeated)
-        if effect is not None and looks_first(module, call, repeated, changes=effect.text.startswith("PATCH")):
+        unsafe = _judge(module, call, repeated)
+        if unsafe is not None and looks_first(module, call, repeated, changes=unsafe.text.startswith("PATCH")):
             continue
-        if effect is not None:
-            yield replace(effect, key=effect.key or keys.find_fresh_key(module, call, repeated))
+        if unsafe is not None:
+            yield replace(unsafe, key=unsafe.key or keys.find_fresh_key(module, call, repeated))
             continue
         behaviours = module.list_behaviours(call)
         known = sdks.find_unknown_call(module, call, repeated) if all(is_stub(one) for _, one in behaviours) else None
@@ -73,7 +73,7 @@ def effects(
             read.append(function)
             with home.bound(function, call, module):
                 body = [*repeated, *function.body]
-                within = effects(home, function.body, repeated=body, path=(*path, function), read=read)
+                within = unsafe_calls_in(home, function.body, repeated=body, path=(*path, function), read=read)
                 inner = next(within, None)
             if inner is not None:
                 text = inner.text if " in " in inner.text else f"{inner.text} in {function.name}()"
