@@ -86,6 +86,17 @@ def _refuse(*_: object) -> int:
     raise OSError("Illegal seek")
 
 
+def _break(*_: object) -> int:
+    raise RuntimeError("the file is gone")
+
+
+def test_a_file_of_the_users_own_that_breaks() -> None:
+    """Whatever a file raises, it has no position and cannot be put back to one."""
+    file = Odd(seek=_break, tell=_break)
+    assert bodies.position(file) is None
+    assert not bodies.rewind(file, 0)
+
+
 @pytest.mark.parametrize(
     "body",
     [

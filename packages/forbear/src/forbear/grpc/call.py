@@ -113,7 +113,7 @@ _RESOURCE_FIELDS = ("name", "resource", "bucket", "parent")
 
 
 class RpcSubject(NamedTuple):
-    """The subject of a report on an RPC: its full name as `method`, and the `resource` in its request, or None."""
+    """The subject of a report on an RPC or a call of AWS: its full name as `method`, and the `resource`, or None."""
 
     method: str
     resource: str | None

@@ -27,7 +27,7 @@ def position(body: object) -> int | None:
         if tell is None or (seekable is not None and not seekable()):
             return None
         where = tell()
-    except (OSError, ValueError):  # a pipe that claims to be seekable, or a closed file
+    except Exception:  # a pipe that claims to be seekable, a closed file, or a file of the user's own
         return None
     return where if isinstance(where, int) else None
 
@@ -36,7 +36,7 @@ def rewind(body: object, position: int) -> bool:
     """Seek a file to `position` and return True; return False if that fails: then it cannot be sent again."""
     try:
         body.seek(position)  # type: ignore[attr-defined]
-    except (OSError, ValueError):
+    except Exception:  # as in `position`
         return False
     return True
 

@@ -7,7 +7,10 @@ import pytest
 from botocore.exceptions import BotoCoreError, NoCredentialsError, ParamValidationError
 
 import forbear
+from forbear.clients._botocore.call import AwsAttempts
 from forbear.clients.botocore import install
+from forbear.services import aws as service_of_aws
+from forbear.services.aws.vouch import AwsVouch
 from forbear.testing import virtual_time
 from forbear_testkit.clients import aws
 from forbear_testkit.clients.aws import COUNT, FUNCTIONS, LOST, OK
@@ -111,3 +114,24 @@ def test_a_repeat_that_cannot_be_signed(ours: bool) -> None:
         with pytest.raises(NoCredentialsError):
             count()
         assert len(server.seen) == 1
+
+
+class _AsyncFile:
+    async def read(self) -> bytes:
+        return b""
+
+    async def seek(self, position: int) -> int:
+        return position
+
+    async def tell(self) -> int:
+        return 0
+
+    def __aiter__(self) -> Any:
+        return self
+
+
+def test_async_files_are_not_rewound() -> None:
+    """A file that is read asynchronously cannot be rewound by a handler, so it is not sent again."""
+    model = aws.client("s3", "http://localhost").meta.service_model.operation_model("PutObject")
+    call = AwsAttempts(service_of_aws.policy, AwsVouch(), model, {"Body": _AsyncFile()}, awaits=True)
+    assert not call.rewind()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 from forbear.clients._botocore.outcomes import Outcome
 from forbear.core.check import INFINITY
@@ -10,12 +10,14 @@ from forbear.core.report import ATTRIBUTE, Report
 from forbear.core.verdict import Kind, Verdict
 from forbear.evidence.sent import AwsCall, Sent
 from forbear.exchange.call import RetriedCall, with_proof
+from forbear.grpc.call import RpcSubject
+from forbear.http.bodies import position, rewind
 from forbear.policy import Policy
 from forbear.run.answers import Broken
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.harm import is_used
 from forbear.run.key_uses import AutomaticKey
-from forbear.run.keys import RepeatRefused, automatic_key
+from forbear.run.keys import MARGIN, RepeatRefused, automatic_key
 from forbear.run.runtime import current_runtime
 from forbear.services.at_least_once import option_for
 from forbear.services.aws.errors import verdict_of_exception
@@ -32,17 +34,8 @@ _RESOURCES = (
     "KeyId", "stateMachineArn", "logGroupName", "RoleName", "UserName", "StackName", "ClusterName", "cluster", "Name",
     "name",
 )  # fmt: skip
-_MARGIN = 0.9
-"""The part of a key's span within which a request with it is sent: clocks and connections take their time."""
 _DEEPEST = 50
 _UNREADABLE = "the body is no file that can be read again from where it was"
-
-
-class AwsSubject(NamedTuple):
-    """The subject of a report: service and operation as `method`, and the `resource` in the parameters, or None."""
-
-    method: str
-    resource: str | None
 
 
 class ReportedMetadata(dict[str, Any]):
@@ -58,7 +51,7 @@ class AwsAttempts:
     `token` is the one that `fill_token` has filled, None for botocore's own.
     """
 
-    __slots__ = ("_call", "_operation", "_parameters", "_policy", "_vouch", "body")
+    __slots__ = ("_call", "_file", "_operation", "_parameters", "_start", "_vouch", "policy")
 
     def __init__(
         self,
@@ -70,11 +63,12 @@ class AwsAttempts:
         awaits: bool,
         token: AutomaticKey | None = None,
     ) -> None:
-        self._policy = policy
+        self.policy = policy
         self._vouch = vouch
         self._operation = operation
         self._parameters = parameters
-        self.body = _find_body(operation, parameters)
+        self._file = _find_file(operation, parameters)
+        self._start = position(self._file)
         self._call = RetriedCall(policy, awaits=awaits, key=token)
 
     def __deepcopy__(self, memo: object) -> "AwsAttempts":
@@ -115,13 +109,13 @@ class AwsAttempts:
             verdict,
             judgement.replace(maybe_done=(outcome.status,) if done else ()),
             outcome.status,
-            _UNREADABLE if self.body is not None and not self.body.rewind() else None,
+            None if self.rewind() else _UNREADABLE,
             option,
             self._subject,
             cure=f"or vouch for it with {option}" if judgement.conditions else None,
             name=outcome.name,
             answer=(outcome.status, outcome.ids),
-            until=None if judgement.span is None else judgement.span * _MARGIN,
+            until=None if judgement.span is None else judgement.span * MARGIN,
             refused=outcome.status is not None and outcome.verdict.kind is Kind.PERMANENT,
         )
 
@@ -143,30 +137,30 @@ class AwsAttempts:
             "botocore", "aws", self._name, call
         ), lambda: vouched(classify(self._operation, self._parameters), call, self._vouch).vouched
 
-    def limit(self) -> int | None:
-        """Return the most attempts of this call, None without a limit."""
-        return self._policy.limits.attempts
+    def rewind(self) -> bool:
+        """Go back to where the body was if it is a file, and return whether it can; one in memory always can."""
+        return self._file is None or (self._start is not None and rewind(self._file, self._start))
 
     @property
     def _name(self) -> str:
         return f"{self._operation.service_model.service_name}.{self._operation.name}"
 
     @property
-    def _subject(self) -> AwsSubject:
+    def _subject(self) -> RpcSubject:
         parameters = self._parameters
         bucket = parameters.get("Bucket")
         if isinstance(bucket, str):
             key = parameters.get("Key")
-            return AwsSubject(self._name, f"{bucket}/{key}" if isinstance(key, str) else bucket)
+            return RpcSubject(self._name, f"{bucket}/{key}" if isinstance(key, str) else bucket)
         named = (parameters.get(name) for name in _RESOURCES)
-        return AwsSubject(self._name, next((value for value in named if isinstance(value, str)), None))
+        return RpcSubject(self._name, next((value for value in named if isinstance(value, str)), None))
 
     def _rule(self, outcome: Outcome) -> Verdict:
         """Return the verdict on an outcome; a policy that is not AWS's own overrules it, but for proofs and waits."""
         served = outcome.verdict
-        if self._policy.on is verdict_of_exception:
+        if self.policy.on is verdict_of_exception:
             return served
-        ruled = self._policy.verdict_of_error(outcome.error)
+        ruled = self.policy.verdict_of_error(outcome.error)
         if ruled.kind is Kind.TRANSIENT and ruled.retry_after is None:
             ruled = ruled.replace(retry_after=served.retry_after, throttled=ruled.throttled or served.throttled)
         return with_proof(ruled, served)
@@ -214,36 +208,13 @@ def _plain(value: Any, depth: int) -> object:
     raise TypeError("a value whose content cannot be told")
 
 
-class FileBody:
-    """A body that is a file of the caller's, which begins where the caller had it; None if that cannot be told."""
-
-    __slots__ = ("_file", "_start")
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        try:
-            self._start: int | None = file.tell()
-        except Exception:  # a pipe
-            self._start = None
-
-    def rewind(self) -> bool:
-        """Go back to where the file was, and return whether it can; a text in memory can always."""
-        if self._start is None:
-            return False
-        try:
-            self._file.seek(self._start)
-        except Exception:  # it is closed, or no file
-            return False
-        return True
-
-
 def _is_large(value: object) -> bool:
     return isinstance(value, bytes | str | list) and len(value) > 1000  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _find_body(operation: Any, parameters: dict[str, Any]) -> FileBody | None:
+def _find_file(operation: Any, parameters: dict[str, Any]) -> Any:
     """Return the body of a call if it is a file, None for one in memory and for none."""
     shape = operation.input_shape
     payload = None if shape is None else shape.serialization.get("payload")
     value = None if payload is None else parameters.get(payload)
-    return FileBody(value) if hasattr(value, "read") else None
+    return value if hasattr(value, "read") else None

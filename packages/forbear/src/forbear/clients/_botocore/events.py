@@ -93,7 +93,7 @@ class Retries:
         listed: tuple[tuple[str, Any], ...] = (
             (f"{_BUILD}.{service}", self.open),
             (f"request-created.{service}", self.enter),
-            (f"before-parse.{service}", self.check),
+            (f"before-parse.{service}", hide_torn),
         )
         return listed if self._policy.budget is None else (*listed, (f"before-call.{service}", self.admit))
 
@@ -124,21 +124,16 @@ class Retries:
         attempts = request.context.get("retries")
         if state is None or attempts is None:
             return
-        limit = state.limit()
-        if limit is not None:
-            attempts["max"] = limit
-        if attempts["attempt"] > 1 and state.body is not None:
-            state.body.rewind()
+        if state.policy.limits.attempts is not None:
+            attempts["max"] = state.policy.limits.attempts
+        if attempts["attempt"] > 1:
+            state.rewind()
 
     def enter(self, request: Any, **_: Any) -> None:
         """Enter a call in the ledger; this handler is the last, after the one that signs the request."""
         state: AwsAttempts | None = request.context.get(_KEY)
         if state is not None:
             state.enter()
-
-    def check(self, operation_model: Any, response_dict: dict[str, Any], **_: Any) -> None:
-        """Keep a body that was cut off from the parser."""
-        hide_torn(operation_model, response_dict)
 
     # Generated from that of `AsyncRetries`: change that, then run `make unasync`.
     def decide(self, response: Any, caught_exception: Any, operation: Any, request_dict: Any, **_: Any) -> Any:

@@ -91,19 +91,19 @@ def verdict_of_lost(error: Exception) -> Verdict:
     return TRANSIENT if lost else PERMANENT
 
 
-def hide_torn(operation: Any, response: dict[str, Any]) -> None:
+def hide_torn(operation_model: Any, response_dict: dict[str, Any], **_: Any) -> None:
     """Keep a body that was cut off from the parser, which would raise: it gets an empty response with a status of 500.
 
-    The same for the page of a proxy with its own error, where XML is parsed. `response` is what botocore parses next,
-    and changed in place.
+    The same for the page of a proxy with its own error, where XML is parsed. `response_dict`, which botocore parses
+    next, is changed in place.
     """
-    content, status = response["body"], response["status_code"]
+    content, status = response_dict["body"], response_dict["status_code"]
     if not isinstance(content, bytes):
         return
-    if _is_short(operation, status, response["headers"], content):
-        response["status_code"], response["body"] = _GENERIC, b""
-    elif status >= _GENERIC and _is_page(operation, content):
-        response["body"] = b""
+    if _is_short(operation_model, status, response_dict["headers"], content):
+        response_dict["status_code"], response_dict["body"] = _GENERIC, b""
+    elif status >= _GENERIC and _is_page(operation_model, content):
+        response_dict["body"] = b""
 
 
 def is_read(operation: Any, response: Any) -> bool:
