@@ -14,7 +14,6 @@ from itertools import islice
 from typing import NamedTuple, get_args
 
 from forbear.core.check import suggest
-from forbear.core.record import Record
 from forbear.grpc.status import parts
 
 TYPE_CHECKING = False
@@ -32,7 +31,7 @@ _TRANSPORT = ".transports.grpc"
 _PATH = re.compile(r"/[\w.]+/\w+")
 
 
-class Definition(Record):
+class Definition(NamedTuple):
     """The definition of an RPC: its annotations.
 
     - `level` is its `idempotency_level`, 0 where it has none.
@@ -41,15 +40,10 @@ class Definition(Record):
     - `source` says where the definition was found.
     """
 
-    __slots__ = ("level", "bindings", "fields", "source")
-
     level: int
     bindings: tuple[str, ...]
     fields: frozenset[str] | None
     source: str
-
-    def __init__(self, level: int, bindings: tuple[str, ...], fields: frozenset[str] | None, source: str) -> None:
-        self._set(level=level, bindings=bindings, fields=fields, source=source)
 
 
 class RpcTypes(NamedTuple):

@@ -7,7 +7,7 @@ Bytes are counted as they are on the wire, before any Content-Encoding is undone
 
 from collections.abc import Mapping
 
-from forbear.core.record import Record
+from forbear.core.dataclass import dataclass
 from forbear.http.preconditions import is_strong
 from forbear.http.status import reason
 
@@ -22,20 +22,16 @@ class Unresumable(Exception):
         self.final = final
 
 
-class ContentRange(Record):
+@dataclass(frozen=True, slots=True)
+class ContentRange:
     """The value of a Content-Range header: the bytes from `first` to `last` of an object of `total` bytes.
 
     `last` is included. `total` is None if unknown. `first` and `last` are None for a range that could not be satisfied.
     """
 
-    __slots__ = ("first", "last", "total")
-
     first: int | None
     last: int | None
     total: int | None
-
-    def __init__(self, first: int | None, last: int | None, total: int | None) -> None:
-        self._set(first=first, last=last, total=total)
 
 
 def parse(value: str) -> ContentRange | None:
@@ -70,7 +66,8 @@ def sent(headers: Mapping[str, str]) -> ContentRange | None:
     return None if part is None or part.first is None else part
 
 
-class DownloadRange(Record):
+@dataclass(frozen=True, slots=True)
+class DownloadRange:
     """The bytes that the first response of a download has: `first` to `last` of an object of `total` bytes.
 
     `last` is included; it is None if the response continues to an unknown end. `total` is None if the size is unknown.
@@ -78,25 +75,12 @@ class DownloadRange(Record):
     content coding on the wire, "" for none.
     """
 
-    __slots__ = ("first", "last", "total", "etag", "generation", "encoding")
-
     first: int
     last: int | None
     total: int | None
-    etag: str | None
-    generation: str | None
-    encoding: str
-
-    def __init__(
-        self,
-        first: int,
-        last: int | None,
-        total: int | None,
-        etag: str | None = None,
-        generation: str | None = None,
-        encoding: str = "",
-    ) -> None:
-        self._set(first=first, last=last, total=total, etag=etag, generation=generation, encoding=encoding)
+    etag: str | None = None
+    generation: str | None = None
+    encoding: str = ""
 
     def remaining(self, received: int) -> int | None:
         """Return how many bytes of the range are missing after `received` ones, None if its end is unknown."""
