@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from forbear import verdicts as verdicts
     from forbear.answers import NoAnswer
     from forbear.answers.subject import explain
-    from forbear.clients._installing import install
+    from forbear.clients import install
     from forbear.core.report import report
     from forbear.http.api import Api, IdempotencyKey
     from forbear.judges.functions import may_repeat
@@ -68,7 +68,7 @@ if not TYPE_CHECKING:
         "aupdate": "read_modify_write",
         "explain": "answers.subject",
         "may_repeat": "judges.functions",
-        "install": "clients._installing",
+        "install": "clients",
         "report": "core.report",
         "run_key": "run.keys",
         "safe_to_repeat": "run.vouching",

@@ -85,8 +85,7 @@ if TYPE_CHECKING:
     from forbear.http.patterns import suggested as suggested_patterns
     from forbear.http.ranges import number as parse_size
     from forbear.http.ranges import parse as parse_content_range
-    from forbear.http.request import Request
-    from forbear.http.request_ids import request_ids
+    from forbear.http.request import Request, request_ids
     from forbear.http.status import TRANSIENT_STATUSES
     from forbear.http.status import reason as status_phrase
     from forbear.http.vouch import Vouch, vouched
@@ -234,8 +233,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
         "http.bodies": "AsyncOnceBody=AsyncOnce OnceBody=Once",
         "http.patterns": "suggested_patterns=suggested",
         "http.ranges": "parse_content_range=parse parse_size=number",
-        "http.request": "Request",
-        "http.request_ids": "request_ids",
+        "http.request": "Request request_ids",
         "http.status": "TRANSIENT_STATUSES status_phrase=reason",
         "http.vouch": "Vouch vouched",
         "run.budget": "HostBudgets",

@@ -2,23 +2,22 @@
 
 import pytest
 
-from forbear.http.request import Request
-from forbear.http.request_ids import NAMES, is_resumable, request_ids
+from forbear.http.request import REQUEST_IDS, Request, is_resumable, request_ids
 
 UPLOAD = "x-guploader-uploadid"
 
 
 def test_every_name() -> None:
     """Each is read in any spelling, and no other header is."""
-    for name in NAMES:
+    for name in REQUEST_IDS:
         assert request_ids({"Date": "now", name.title(): "id-1", "set-cookie": "secret"}) == ((name, "id-1"),)
     assert request_ids({"x-forwarded-for": "1", "etag": "2"}) == ()
 
 
 def test_ids_are_bounded() -> None:
     """At most eight ids of 256 characters each: a server may send anything."""
-    ids = request_ids(dict.fromkeys(sorted(NAMES), "x" * 999))
-    assert [name for name, _ in ids] == sorted(NAMES)[:8]
+    ids = request_ids(dict.fromkeys(sorted(REQUEST_IDS), "x" * 999))
+    assert [name for name, _ in ids] == sorted(REQUEST_IDS)[:8]
     assert {len(value) for _, value in ids} == {256}
 
 

@@ -15,8 +15,7 @@ from forbear.core.verdict import Kind, Verdict
 from forbear.evidence.sent import MOST_BODY, Sent
 from forbear.exchange.interrupt import is_interrupt
 from forbear.grpc import codes
-from forbear.http.request import Request
-from forbear.http.request_ids import is_resumable
+from forbear.http.request import Request, is_resumable
 from forbear.policy import Policy
 from forbear.run.answers import Broken
 from forbear.run.doubt import leave_in_doubt

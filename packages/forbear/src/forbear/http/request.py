@@ -1,10 +1,14 @@
-"""`Request`, the part of an HTTP request that services judge; `HttpService`; RFC 9110's rules for methods (§9.2)."""
+"""`Request`, the part of an HTTP request that services judge; `HttpService`; RFC 9110's rules for methods (§9.2).
+
+And the ids by which servers find a request in their logs, as response headers and gRPC metadata carry them.
+"""
 
 from itertools import islice
 
+from forbear.core.attempt import RequestIds
 from forbear.core.check import find_similar
 from forbear.core.record import Record
-from forbear.text.redact import redact
+from forbear.text.redact import HIDDEN, redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,6 +217,54 @@ def is_signed(target: str, authorization: str) -> bool:
     `x-goog-` or `x-amz-`.
     """
     return "signature=" in target.lower() or authorization.partition(" ")[0].lower() not in _UNSIGNED
+
+
+_UPLOAD = "x-guploader-uploadid"
+_TRACE = "x-cloud-trace-context"
+
+REQUEST_IDS = frozenset({
+    _UPLOAD, _TRACE, "x-goog-request-id",  # Google
+    "x-amz-request-id", "x-amz-id-2", "x-amzn-requestid",  # Amazon
+    "x-ms-request-id", "x-github-request-id", "cf-ray", "x-request-id", "request-id", "x-correlation-id",
+})  # fmt: skip
+"""Headers, in lower case, by which servers find a request in their logs; a support case asks for their values."""
+
+_LONGEST_ID = 256
+_MOST_IDS = 8
+
+
+def request_ids(headers: "Mapping[str, str]", *, resumable: bool = False) -> RequestIds:
+    """Return the request ids among the headers of a response, as pairs of a lower-case name and its value.
+
+    `headers` may have names in any case, if it finds each by its own spelling. At most 8 ids are returned, of each the
+    first 256 characters. The options of a trace are left out. If the request is part of a `resumable` upload, the value
+    of X-GUploader-UploadID is hidden, because it is the key to the upload session.
+
+    >>> request_ids({"content-type": "text/csv", "x-request-id": "7f3a"})
+    (('x-request-id', '7f3a'),)
+    """
+    ids: dict[str, str] = {}
+    for name in headers:
+        lowered = name.lower()
+        if lowered in REQUEST_IDS and len(ids) < _MOST_IDS:
+            value = headers[name][:_LONGEST_ID]
+            if lowered == _TRACE:
+                value = value.partition(";")[0]
+            elif lowered == _UPLOAD and resumable:
+                value = HIDDEN
+            ids[lowered] = value
+    return tuple(ids.items())
+
+
+def is_resumable(request: Request) -> bool:
+    """Return whether a request starts or uses the session of a resumable upload; in doubt it does."""
+    query = request.target.partition("?")[2]
+    if "%" in query:
+        from urllib.parse import unquote  # on a rare path, and expensive to import
+
+        query = unquote(query)
+    lowered = query.lower()
+    return "upload_id=" in lowered or "uploadtype=resumable" in lowered or "x-goog-resumable" in request.headers
 
 
 def identify(request: Request) -> object:

@@ -23,8 +23,7 @@ from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safet
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import Metadata, is_rpc_service
-from forbear.http.request import READS, Request, joined
-from forbear.http.request_ids import request_ids
+from forbear.http.request import READS, Request, joined, request_ids
 from forbear.policy import Policy
 from forbear.run.runtime import current_runtime
 from forbear.waits import Wait, add_wait, find_wait, find_wait_of_rpc

@@ -14,7 +14,7 @@ from urllib3.exceptions import NewConnectionError
 from forbear.core.attempt import RequestIds
 from forbear.core.chain import chain, read
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.http.request_ids import request_ids
+from forbear.http.request import request_ids
 from forbear.run.runtime import current_runtime
 from forbear.services.aws.errors import code_of, verdict_of_response
 from forbear.services.aws.table import refuses

@@ -14,8 +14,7 @@ from forbear.exchange.http.send import ORIGINAL, Body
 from forbear.exchange.interrupt import is_interrupt
 from forbear.http.api import IN_USE, IdempotencyKey
 from forbear.http.patterns import is_for_its_host
-from forbear.http.request import Request
-from forbear.http.request_ids import is_resumable, request_ids
+from forbear.http.request import Request, is_resumable, request_ids
 from forbear.http.status import reason
 from forbear.http.vouch import NO_VOUCH, Vouch
 from forbear.policy import Policy
