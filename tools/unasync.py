@@ -25,7 +25,7 @@ RULES = (
     (r"\b(Callable, Awaitable|Awaitable, Callable)\b", "Callable"),
     (r"\bStopAsyncIteration\b", "StopIteration"),
     (r"__a(iter|next|enter|exit)__", r"__\1__"),
-    (r"\ba(ask|next|sleep|close|iter|drive|loops)\b", r"\1"),
+    (r"\ba(ask|next|sleep|close|iter|drive|loops|repeat|settle_call)\b", r"\1"),
     (r"\ban async iterator\b", "an iterator"),
     (r"(?:, )?\bawaits=True\b", ""),
     (r"\.asyncio\b", ""),
@@ -134,6 +134,26 @@ def _format(text: str, path: Path) -> str:
 
 PAIRS = (
     Pair(
+        "exchange/arepeat.py",
+        "repeat.py",
+        "The loop of Google's calls, sync, and the read that settles a conflict of their own making.",
+        {
+            """            else:
+                retried.succeeded()
+""": """            else:
+                if hasattr(type(value), "__await__"):
+                    refuse_awaitable(value, rpc.method)
+                retried.succeeded()
+""",
+            "import RpcReadBack, find_read\n": (
+                "import RpcReadBack, find_read\nfrom forbear.run.functions import refuse_awaitable\n"
+            ),
+            "Await `send()`": "Call `send()`",
+            "that is worth a retry.\n": "that is worth a retry. TypeError for a value that should be awaited.\n",
+            "Awaitable, Callable": "Callable",
+        },
+    ),
+    Pair(
         "exchange/http/adrive.py",
         "drive.py",
         "The contract of an HTTP adapter, sync, and its loop: a port sends a request, `drive` calls it to the end.",
@@ -232,25 +252,7 @@ PAIRS = (
     ),
 )
 
-TWINS = (
-    Twin("clients/_botocore/events.py", "AsyncRetries.decide", "Retries.decide"),
-    Twin("exchange/settling.py", "asettle_call", "settle_call"),
-    Twin(
-        "exchange/settling.py",
-        "arepeat",
-        "repeat",
-        {
-            "asettle_call": "settle_call",
-            """            else:
-                retried.succeeded()
-""": """            else:
-                if hasattr(type(value), "__await__"):
-                    refuse_awaitable(value, rpc.method)
-                retried.succeeded()
-""",
-        },
-    ),
-)
+TWINS = (Twin("clients/_botocore/events.py", "AsyncRetries.decide", "Retries.decide"),)
 
 
 def main(arguments: list[str]) -> int:

@@ -20,9 +20,11 @@ except ImportError as error:
 
 from forbear.clients._gapic import fill_key, install_in
 from forbear.core.backoff import Exponential
+from forbear.exchange.arepeat import arepeat
 from forbear.exchange.chosen import choose, refuse_unraised
 from forbear.exchange.grpc import Rpc, Rpcs
-from forbear.exchange.settling import arepeat, read_settle, repeat
+from forbear.exchange.repeat import repeat
+from forbear.exchange.settling import read_settle
 from forbear.grpc.vouch import RpcPattern, RpcVouch
 from forbear.policy import Policy
 from forbear.services.rpcs import rules

@@ -1,7 +1,6 @@
-"""The loop of RPCs, and `settle`: after a conflict that may be of one's own making, a Get says what was done.
+"""The option `settle` of RPCs: after a conflict that may be of one's own making, a Get says what was done.
 
-`arepeat` is the loop of Google's calls and of asyncio channels. `asettle_call` lets it send the Get, if the user's word
-and the definitions allow one. The sync forms are generated.
+`find_read` returns the Get, if the user's word and the definitions allow one. The loop in `arepeat.py` sends it.
 """
 
 from forbear.core.verdict import PERMANENT
@@ -11,7 +10,6 @@ from forbear.grpc import codes
 from forbear.grpc.call import GrpcCall, to_raw
 from forbear.grpc.vouch import covers, rpc_patterns
 from forbear.run.failure import DetailedFailure
-from forbear.run.functions import refuse_awaitable
 from forbear.run.scope import OwnWrites, open_scopes
 from forbear.services import errors
 
@@ -100,116 +98,8 @@ def _status_of(error: Exception) -> int:
     return (404 if errors.code_of(error) == codes.NOT_FOUND else 500) if status is None else status
 
 
-async def asettle_call(
-    rpc: "Rpc", retried: RetriedCall, error: Exception, message: object, send: "Callable[[RpcReadBack], Any]"
-) -> "Any":
-    """Return the response to a call that ended with `error`, if a read shows that an earlier attempt worked; else None.
-
-    `send` sends the read once, and returns its response or raises its error. The conditions are those of HTTP.
-    """
-    look = _find_read(rpc, retried, error, message)
-    if look is None:
-        return None
-    try:
-        found, failure = await send(look), None
-    except Exception as failed:
-        found, failure = None, failed
-    except BaseException as interrupt:  # an earlier attempt of the call may have worked, and a run around must know
-        rpc.cut_off(retried, interrupt, message)
-        raise
-    return look.settle(retried, error, found, failure)
-
-
-# Generated from `asettle_call`: change that, then run `make unasync`.
-def settle_call(
-    rpc: "Rpc", retried: RetriedCall, error: Exception, message: object, send: "Callable[[RpcReadBack], Any]"
-) -> "Any":
-    """Do the same with a sync `send`."""
-    look = _find_read(rpc, retried, error, message)
-    if look is None:
-        return None
-    try:
-        found, failure = send(look), None
-    except Exception as failed:
-        found, failure = None, failed
-    except BaseException as interrupt:  # an earlier attempt of the call may have worked, and a run around must know
-        rpc.cut_off(retried, interrupt, message)
-        raise
-    return look.settle(retried, error, found, failure)
-
-
-async def arepeat(
-    rpc: "Rpc",
-    retried: RetriedCall,
-    message: object,
-    send: "Callable[[], Any]",
-    read: "Callable[[RpcReadBack], Any]",
-    on_error: "Callable[[Exception], object] | None" = None,
-) -> "Any":
-    """Await `send()`, an attempt of a call with `message`, as often as the policy allows; return its value.
-
-    On giving up, it raises the last error. `read` sends the read that settles a conflict. `on_error` is called with
-    each error that is worth a retry.
-    """
-    try:
-        while True:
-            try:
-                value: object = await send()
-            except Exception as error:
-                settled = await asettle_call(rpc, retried, error, message, read)
-                if settled is not None:
-                    return settled
-                grant = rpc.failed(retried, error, message, on_error=on_error)
-                if grant is None or not await grant.aask():
-                    raise
-            except BaseException as interrupt:  # a cancellation, too
-                rpc.cut_off(retried, interrupt, message)
-                raise
-            else:
-                retried.succeeded()
-                return value
-            await grant.asleep()
-    except BaseException:
-        retried.end()
-        raise
-
-
-# Generated from `arepeat`: change that, then run `make unasync`.
-def repeat(
-    rpc: "Rpc",
-    retried: RetriedCall,
-    message: object,
-    send: "Callable[[], Any]",
-    read: "Callable[[RpcReadBack], Any]",
-    on_error: "Callable[[Exception], object] | None" = None,
-) -> "Any":
-    """Do the same with sync functions; TypeError for a value that should be awaited."""
-    try:
-        while True:
-            try:
-                value: object = send()
-            except Exception as error:
-                settled = settle_call(rpc, retried, error, message, read)
-                if settled is not None:
-                    return settled
-                grant = rpc.failed(retried, error, message, on_error=on_error)
-                if grant is None or not grant.ask():
-                    raise
-            except BaseException as interrupt:
-                rpc.cut_off(retried, interrupt, message)
-                raise
-            else:
-                if hasattr(type(value), "__await__"):
-                    refuse_awaitable(value, rpc.method)
-                retried.succeeded()
-                return value
-            grant.sleep()
-    except BaseException:
-        retried.end()
-        raise
-
-
-def _find_read(rpc: "Rpc", retried: RetriedCall, error: Exception, message: object) -> RpcReadBack | None:
+def find_read(rpc: "Rpc", retried: RetriedCall, error: Exception, message: object) -> RpcReadBack | None:
+    """Return the read that settles a call which ended with `error`, None if none can; the rules are those of HTTP."""
     if rpc.vouch.settle is None:
         return None
     from forbear.services.rpcs.settling import plan_read  # loads the list

@@ -23,7 +23,8 @@ from forbear.clients.grpc.ready import (
 from forbear.exchange.call import RetriedCall
 from forbear.exchange.chosen import choose
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
-from forbear.exchange.settling import RpcReadBack, read_settle, settle_call
+from forbear.exchange.repeat import settle_call
+from forbear.exchange.settling import RpcReadBack, read_settle
 from forbear.grpc.vouch import RpcVouch
 from forbear.policy import Policy
 
