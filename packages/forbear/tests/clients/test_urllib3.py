@@ -15,7 +15,7 @@ from requests.adapters import HTTPAdapter
 import forbear
 from forbear import Limits
 from forbear.budgets import Budget, TokenBucket
-from forbear.clients._urllib3 import Urllib3Errors
+from forbear.clients._urllib3 import verdict_of
 from forbear.clients.urllib3 import Retry
 from forbear.events import Event, Reason, Recovered
 from forbear.services import cloud_storage, rfc9110
@@ -94,12 +94,11 @@ def test_a_fingerprint_that_does_not_match_is_final(time: VirtualTime, tmp_path:
 
 def test_a_traceback_that_is_gone_proves_nothing() -> None:
     """The place where an error was raised proves what was sent; its name does not."""
-    judge = Urllib3Errors(urllib3.exceptions).verdict
     refused = urllib3.exceptions.NewConnectionError(Any, "refused")  # type: ignore[arg-type]
-    assert judge(refused) is TRANSIENT
-    assert judge(urllib3.exceptions.ProxyError("Unable to connect to proxy", refused)) is TRANSIENT
-    assert judge(urllib3.exceptions.ProxyError("no", OSError("Tunnel connection failed: 503 Sorry"))) is TRANSIENT
-    assert judge(urllib3.exceptions.MaxRetryError(Any, "/", None)) is PERMANENT  # type: ignore[arg-type]
+    assert verdict_of(refused) is TRANSIENT
+    assert verdict_of(urllib3.exceptions.ProxyError("Unable to connect to proxy", refused)) is TRANSIENT
+    assert verdict_of(urllib3.exceptions.ProxyError("no", OSError("Tunnel connection failed: 503 Sorry"))) is TRANSIENT
+    assert verdict_of(urllib3.exceptions.MaxRetryError(Any, "/", None)) is PERMANENT  # type: ignore[arg-type]
 
 
 def test_a_condition_in_a_header_is_not_seen(time: VirtualTime, cloud: Cloud) -> None:

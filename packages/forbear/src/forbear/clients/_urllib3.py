@@ -3,7 +3,7 @@
 `forbear.evidence.table` says why only the function that raised an error can prove that nothing was sent.
 """
 
-from typing import Any
+from urllib3 import exceptions
 
 from forbear.core.chain import chain
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
@@ -17,51 +17,45 @@ _NO_CONNECTION = "Failed to establish a new connection: "
 """The words after which the reason stands, and before which the host."""
 
 
-class Urllib3Errors:
-    """The verdicts on urllib3's errors, bare or wrapped by requests; `exceptions` is the module urllib3.exceptions.
+_TRANSIENT = (
+    exceptions.TimeoutError,
+    exceptions.EmptyPoolError,
+    exceptions.ClosedPoolError,
+    exceptions.ProtocolError,
+    exceptions.ProxyError,
+    exceptions.SSLError,
+    ConnectionError,
+    TimeoutError,
+)
+
+
+def verdict_of(error: Exception, *wrapping: type[Exception]) -> Verdict:
+    """Return the verdict on an error, by its causes and by the functions that raised them.
 
     `wrapping` are the errors of the library around urllib3 that mean a broken connection.
+
+    NOT_EXECUTED: a connection error that was raised while the connection was being opened. TRANSIENT (outcome unknown):
+    any later connection error, and an error of `wrapping` that wraps none of urllib3, as other adapters and mocks raise
+    it. PERMANENT: an untrusted certificate, a TLS setting that urllib3 refuses, and every error that is not one of the
+    connection. A tunnel that the proxy refuses is PERMANENT unless its status is worth a retry, or a SOCKS proxy
+    refuses it for a passing reason.
     """
+    import ssl
 
-    def __init__(self, exceptions: Any, *wrapping: type[Exception]) -> None:
-        self._wrapping = wrapping
-        self._all: type[Exception] = exceptions.HTTPError
-        self._tls: type[Exception] = exceptions.SSLError
-        self._transient = (
-            exceptions.TimeoutError,
-            exceptions.EmptyPoolError,
-            exceptions.ClosedPoolError,
-            exceptions.ProtocolError,
-            exceptions.ProxyError,
-            exceptions.SSLError,
-            ConnectionError,
-            TimeoutError,
-        )
-
-    def verdict(self, error: Exception) -> Verdict:
-        """Return the verdict on an error, by its causes and by the functions that raised them.
-
-        NOT_EXECUTED: a connection error that was raised while the connection was being opened. TRANSIENT (outcome
-        unknown): any later connection error, and an error of `wrapping` that wraps none of urllib3, as other adapters
-        and mocks raise it. PERMANENT: an untrusted certificate, a TLS setting that urllib3 refuses,
-        and every error that is not one of the connection. A tunnel that the proxy refuses is PERMANENT unless its
-        status is worth a retry, or a SOCKS proxy refuses it for a passing reason.
-        """
-        import ssl
-
-        causes = list(chain(error))
-        refused = _has(causes, self._tls) and not _has(causes[1:], OSError)  # an error of requests is an OSError itself
-        if refused or _has(causes, ssl.SSLCertVerificationError):
-            return PERMANENT  # a certificate or a setting that urllib3 itself refuses; no other attempt changes it
-        if not _has(causes, *self._transient):
-            return TRANSIENT if isinstance(error, self._wrapping) and not _has(causes, self._all) else PERMANENT
-        if not _was_opening(causes):
-            return TRANSIENT
-        socks = next((cause for cause in causes if _is_of_socks(cause)), None)
-        if socks is not None:
-            return verdict_of_refusal(str(socks).partition(_NO_CONNECTION)[2])
-        status = next(filter(None, map(_refusal, causes)), None)
-        return NOT_EXECUTED if status is None or status in TRANSIENT_STATUSES else PERMANENT
+    causes = list(chain(error))
+    refused = _has(causes, exceptions.SSLError) and not _has(causes[1:], OSError)  # requests' errors are OSErrors
+    if refused or _has(causes, ssl.SSLCertVerificationError):
+        return PERMANENT  # a certificate or a setting that urllib3 itself refuses; no other attempt changes it
+    if not _has(causes, *_TRANSIENT):
+        return TRANSIENT if isinstance(error, wrapping) and not _has(causes, exceptions.HTTPError) else PERMANENT
+    stages = (was_opening(cause.__traceback__) for cause in causes)
+    if not next((stage for stage in stages if stage is not None), False):  # the first that shows opening or sending
+        return TRANSIENT
+    socks = next((cause for cause in causes if _is_of_socks(cause)), None)
+    if socks is not None:
+        return verdict_of_refusal(str(socks).partition(_NO_CONNECTION)[2])
+    status = next(filter(None, map(_refusal, causes)), None)
+    return NOT_EXECUTED if status is None or status in TRANSIENT_STATUSES else PERMANENT
 
 
 def _has(causes: list[BaseException], *kinds: type[BaseException]) -> bool:
@@ -83,12 +77,3 @@ def _refusal(cause: BaseException) -> int | None:
 def _is_of_socks(cause: BaseException) -> bool:
     """Return whether urllib3 raised an error while it opened a connection by PySocks."""
     return any(frame.f_globals.get("__name__") == "urllib3.contrib.socks" for frame in frames_of(cause))
-
-
-def _was_opening(causes: list[BaseException]) -> bool:
-    """Return whether the connection was still being opened, False if no traceback shows it.
-
-    The first cause whose traceback shows one of the two, opening or sending, decides.
-    """
-    stages = (was_opening(cause.__traceback__) for cause in causes)
-    return next((stage for stage in stages if stage is not None), False)

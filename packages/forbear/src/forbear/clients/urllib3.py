@@ -19,7 +19,7 @@ except ImportError as error:
         'forbear.clients.urllib3 needs urllib3; install it with: pip install "forbear[urllib3]"'
     ) from error
 
-from forbear.clients._urllib3 import Urllib3Errors
+from forbear.clients._urllib3 import verdict_of
 from forbear.core.report import attach
 from forbear.core.verdict import Effect, Verdict
 from forbear.exchange.call import Start
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from forbear.http.api import Api
     from forbear.http.vouch import Apis
     from forbear.run.derive import ClientOptions
-
-_LIBRARY = Urllib3Errors(urllib3.exceptions)
 
 _SHORT = 64 * 1024
 """The most bytes of a failed response's body that are read to keep its connection; more costs more than a new one."""
@@ -183,7 +181,7 @@ class Retry(urllib3.Retry):
         if self._exchange is None:
             self._exchange = self._begin(method, url, pool)
         if error is not None:
-            verdict = _LIBRARY.verdict(error)
+            verdict = verdict_of(error)
             self._body.note(method, verdict)
             return self._exchange.failed(error, verdict)
         if response is None:

@@ -135,12 +135,10 @@ class _GivenUp(Trace):
         self.error: Exception | None = error
 
     async def send_request_exception(self, *args: Any, **kwargs: Any) -> None:
-        """Forget the error: the call ends with one."""
+        """Forget the error: the call ends with one, or an outer middleware has replaced it by a response."""
         self.request = self.error = None
 
-    async def send_request_end(self, *args: Any, **kwargs: Any) -> None:
-        """Forget the error: an outer middleware has replaced it by a response."""
-        self.request = self.error = None
+    send_request_end = send_request_exception
 
 
 def expect_repeat(request: ClientRequest, error: Exception) -> None:

@@ -15,11 +15,11 @@ from aiohttp import ClientHandlerType, ClientPayloadError, ClientRequest, Client
 from aiohttp.connector import Connection
 from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
 from aiohttp.payload import AsyncIterablePayload, BytesPayload
-from multidict import CIMultiDict
+from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from forbear.clients.aiohttp.body import Reusable, body_of
-from forbear.clients.aiohttp.response import Continued, Pieces, answer, keep, set_headers
+from forbear.clients.aiohttp.response import Continued, Pieces, keep, set_headers
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.exchange.http.adrive import AsyncPort
 from forbear.exchange.http.areader import AsyncReader
@@ -29,7 +29,7 @@ from forbear.exchange.interrupt import frames_of
 from forbear.http.bodies import AsyncOnce
 from forbear.http.ranges import coding
 from forbear.http.request import joined
-from forbear.http.status import TRANSIENT_STATUSES, verdict_of_refusal
+from forbear.http.status import TRANSIENT_STATUSES, reason, verdict_of_refusal
 from forbear.run.runtime import within
 
 _UNTRUSTED = (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch)
@@ -67,11 +67,6 @@ def _verdict_of_socks(error: Exception) -> Verdict:
         return NOT_EXECUTED
     is_of_proxy = type(error).__module__.startswith("aiohttp_socks")
     return verdict_of_refusal(str(error)) if is_of_proxy else PERMANENT
-
-
-def is_of_another_request(error: Exception) -> bool:
-    """Return whether an error seen by a middleware belongs to another request, which an inner middleware made."""
-    return _has_frame(error, "aiohttp.client", "_request")
 
 
 def _has_frame(error: Exception, module: str, function: str) -> bool:
@@ -213,7 +208,10 @@ class AiohttpPort(AsyncPort[ClientResponse]):
             await self._vary(ORIGINAL)
 
     def answer(self, response: ClientResponse, status: int, headers: Mapping[str, str], content: bytes) -> None:
-        answer(response, status, headers, content)
+        response.status, response.reason = status, reason(status).partition(" ")[2]
+        raw = tuple((name.encode(), value.encode()) for name, value in headers.items())
+        set_headers(response, CIMultiDictProxy(CIMultiDict(headers)), raw)
+        keep(response, content)
 
     async def close(self, response: ClientResponse) -> None:
         response.close()
@@ -221,13 +219,12 @@ class AiohttpPort(AsyncPort[ClientResponse]):
     def verdict(self, error: Exception) -> Verdict:
         """Return the verdict of `verdict_of` on an error, but PERMANENT if the session is closed.
 
-        TRANSIENT replaces NOT_EXECUTED if another request failed that an inner middleware made: it may have sent this
-        one before.
+        TRANSIENT replaces NOT_EXECUTED if another request failed that an inner middleware made.
         """
         if self._request.session.closed:
             return PERMANENT
         verdict = verdict_of(error)
-        if verdict.kind is Kind.NOT_EXECUTED and is_of_another_request(error):
+        if verdict.kind is Kind.NOT_EXECUTED and _has_frame(error, "aiohttp.client", "_request"):
             return TRANSIENT  # an inner middleware may have sent this one before
         return verdict
 

@@ -5,17 +5,15 @@ Everything in aiohttp that reads a body, `response.content` included, waits for 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 from aiohttp import ClientPayloadError, ClientResponse, StreamReader
 from aiohttp.base_protocol import BaseProtocol
-from multidict import CIMultiDict, CIMultiDictProxy
 
 from forbear.core.report import Report
 from forbear.exchange.http.areader import AsyncReader
 from forbear.exchange.http.responses import GivenUp, make_given_up
-from forbear.http.status import reason
 
 _LIMIT = 64 * 1024
 
@@ -50,14 +48,6 @@ def keep(response: ClientResponse, content: bytes, *, is_all: bool = True) -> No
         return
     response.content = _Fed(content)
     response.content.feed_eof()
-
-
-def answer(response: ClientResponse, status: int, headers: Mapping[str, str], content: bytes) -> None:
-    """Give a response whose body is in memory another status, other headers and another body."""
-    response.status, response.reason = status, reason(status).partition(" ")[2]
-    raw = tuple((name.encode(), value.encode()) for name, value in headers.items())
-    set_headers(response, CIMultiDictProxy(CIMultiDict(headers)), raw)
-    keep(response, content)
 
 
 def set_headers(response: ClientResponse, headers: Any, raw: Any) -> None:

@@ -36,6 +36,7 @@ from forbear.clients.google_storage.retry import (
     is_transient,
 )
 from forbear.clients.requests import RetryAdapter
+from forbear.clients.requests.response import copy_response
 from forbear.core.decide import Reason
 from forbear.core.report import Report, attach, report
 from forbear.exchange.chosen import choose
@@ -177,7 +178,7 @@ class _Adapter(RetryAdapter):
                 raise _untyped.from_http_response(response)  # within this block, because reading the body may fail, too
         except (*_BROKEN, exceptions.GoogleAPICallError) as error:
             raise _make_retry_error(error, _with_cure(report(error), request)) from error
-        return _EndingResponse.of(response)
+        return copy_response(response, _EndingResponse)
 
     def _copy_for_one_attempt(self) -> "_Adapter":
         """Return an adapter for a call whose retries are off: it makes one attempt and still annotates a failure."""
@@ -189,12 +190,6 @@ class _Adapter(RetryAdapter):
 
 class _EndingResponse(requests.Response):
     """A response whose `iter_content` raises the RetryError that ends Google's loops, if its body stays broken."""
-
-    @classmethod
-    def of(cls, response: requests.Response) -> "_EndingResponse":
-        copy = cls.__new__(cls)  # everything that its constructor would set is replaced
-        vars(copy).update(vars(response))
-        return copy
 
     def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
         """Iterate over the body; if it stays broken, raise a RetryError with the error as its `cause`, and a report."""

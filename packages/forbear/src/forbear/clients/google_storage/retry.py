@@ -108,18 +108,17 @@ class Retry(api_retry.Retry):
         return functools.partial(self._decorate, known=request_of_call(kwargs) if "path" in kwargs else None)
 
     def with_timeout(self, timeout: float | None) -> Self:
-        return self._with(timeout=timeout)
+        return self._keep_repeatable(super().with_timeout(timeout))
 
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
         """Return a copy that retries only the errors that `predicate` accepts."""
-        return self._with(predicate=predicate)
+        return self._keep_repeatable(super().with_predicate(predicate))
 
     def with_delay(
         self, initial: float | None = None, maximum: float | None = None, multiplier: float | None = None
     ) -> Self:
         """Return a copy with other delays, in seconds; None keeps a value."""
-        delays = {"initial": initial, "maximum": maximum, "multiplier": multiplier}
-        return self._with(**{name: value for name, value in delays.items() if value is not None})
+        return self._keep_repeatable(super().with_delay(initial, maximum, multiplier))
 
     def with_repeatable(self, repeatable: bool | None) -> Self:
         """Return a copy that may repeat every call (True), or none that may have been executed (False).
@@ -128,7 +127,7 @@ class Retry(api_retry.Retry):
         chunks of a resumable upload are continued, after a query for the bytes that the session has.
         """
         check.flag("repeatable", repeatable, none="the table decides")
-        changed = self._with()
+        changed = super().with_timeout(self._timeout)
         changed._set_repeatable(repeatable)
         return changed
 
@@ -136,16 +135,7 @@ class Retry(api_retry.Retry):
         self._repeatable = repeatable
         self._policy = self._policy.replace(repeatable=False if repeatable is False else None)
 
-    def _with(self, **changes: Any) -> Self:
-        kept: dict[str, Any] = {
-            "predicate": self._predicate,
-            "initial": self._initial,
-            "maximum": self._maximum,
-            "multiplier": self._multiplier,
-            "timeout": self._timeout,
-            "on_error": self._on_error,
-        }
-        changed = type(self)(**{**kept, **changes})
+    def _keep_repeatable(self, changed: Self) -> Self:
         changed._set_repeatable(self._repeatable)
         return changed
 
@@ -239,9 +229,8 @@ class ConditionalRetryPolicy(storage_retry.ConditionalRetryPolicy):  # type: ign
         """Return the retry object or decorator for a call with these arguments, None to send it once."""
         if any(name not in kwargs for name in self.required_kwargs):
             return None
-        if not self.conditional_predicate(*[kwargs[name] for name in self.required_kwargs]):
-            return None
-        policy: Any = self.retry_policy
+        untyped: Any = super()
+        policy = untyped.get_retry_policy_if_conditions_met(**kwargs)
         if isinstance(policy, Retry) and "path" in kwargs:  # uploads and downloads show only a part of the query
             return policy.get_retry_policy_if_conditions_met(**kwargs)
         return policy

@@ -1,6 +1,7 @@
 """The port of requests: the object by which forbear's retry loop sends one request, with its timeouts and its body."""
 
 from collections.abc import Callable, Iterator, Mapping
+from io import BytesIO
 from typing import Any
 from urllib.parse import urlsplit
 from weakref import ref
@@ -9,13 +10,14 @@ import requests
 import urllib3
 from requests.structures import CaseInsensitiveDict
 
-from forbear.clients._urllib3 import Urllib3Errors
-from forbear.clients.requests.response import answer, copy_response, keep, pieces
+from forbear.clients._urllib3 import verdict_of
+from forbear.clients.requests.response import copy_response, keep, pieces
 from forbear.core.verdict import Verdict
 from forbear.evidence.sent import MOST_BODY
 from forbear.exchange.http.drive import Port
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.send import Body, Variation, body_of_file
+from forbear.http.status import reason
 
 Timeout = float | tuple[float | None, float | None] | urllib3.Timeout | None
 
@@ -39,9 +41,7 @@ def _least(own: object, limit: float) -> float:
     return min(own, limit) if isinstance(own, int | float) else limit
 
 
-_LIBRARY = Urllib3Errors(
-    urllib3.exceptions, requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError
-)
+_WRAPPING = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
 
 
 class RequestsPort(Port[requests.Response]):
@@ -123,13 +123,20 @@ class RequestsPort(Port[requests.Response]):
         return self._send(read, timeout=limit_timeout(self._timeout, limit))
 
     def answer(self, response: requests.Response, status: int, headers: Mapping[str, str], content: bytes) -> None:
-        answer(response, status, headers, content)
+        known: Any = response
+        known.status_code, known.reason = status, reason(status).partition(" ")[2]
+        known.headers = CaseInsensitiveDict(headers)
+        known.raw = urllib3.HTTPResponse(
+            BytesIO(content), headers, status, reason=known.reason, preload_content=False,
+            original_response=getattr(known.raw, "_original_response", None),
+        )  # fmt: skip
+        known._content, known._content_consumed = False, False
 
     def close(self, response: requests.Response) -> None:
         response.close()
 
     def verdict(self, error: Exception) -> Verdict:
-        return _LIBRARY.verdict(error)
+        return verdict_of(error, *_WRAPPING)
 
     def broken(self, text: str) -> Exception:
         return requests.exceptions.ChunkedEncodingError(urllib3.exceptions.ProtocolError(text))

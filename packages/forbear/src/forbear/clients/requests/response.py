@@ -1,20 +1,17 @@
 """Responses of requests whose body comes from memory, or from a reader that continues it where it breaks."""
 
-from collections.abc import Callable, Iterator, Mapping
-from io import BytesIO
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
 import requests
 import urllib3
 from requests.exceptions import ChunkedEncodingError, RequestException
-from requests.structures import CaseInsensitiveDict
 
 from forbear.core.report import ATTRIBUTE, Report, attach, report
 from forbear.exchange.http.drive import Port
 from forbear.exchange.http.reader import Reader
 from forbear.exchange.http.responses import GivenUp
-from forbear.http.status import reason
 
 _PIECE = 64 * 1024
 
@@ -62,18 +59,6 @@ def copy_response(response: requests.Response, kind: type[requests.Response] = r
     copy = kind.__new__(kind)  # every attribute of a new one is overwritten
     vars(copy).update(vars(response))
     return copy
-
-
-def answer(response: requests.Response, status: int, headers: Mapping[str, str], content: bytes) -> None:
-    """Give a response whose body is in memory another status, other headers and another body."""
-    known: Any = response
-    known.status_code, known.reason = status, reason(status).partition(" ")[2]
-    known.headers = CaseInsensitiveDict(headers)
-    known.raw = urllib3.HTTPResponse(
-        BytesIO(content), headers, status, reason=known.reason, preload_content=False,
-        original_response=getattr(known.raw, "_original_response", None),
-    )  # fmt: skip
-    known._content, known._content_consumed = False, False
 
 
 def read(port: Port[requests.Response], response: requests.Response) -> None:
