@@ -7,7 +7,8 @@ Read are Retry-After (RFC 9110 §10.2.3) and its forms in milliseconds, gRPC's p
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
 
 from forbear.core.check import INFINITY, is_list, is_mapping
 from forbear.core.verdict import Verdict
@@ -76,12 +77,17 @@ def find_wait(
     >>> find_wait({"retry-after": "7"}, 503)
     (7.0, 'Retry-After')
     """
-    waits = list(_read_headers(headers, status, host, units, now))
+    waits = [*_read_headers(headers, status, host, units, now), *_read_ratelimit(headers)]
     if body is not None and status is not None and may_ask_in_body(status, headers):
-        seconds = _read_body(headers, body)
-        if seconds is not None:
-            waits.append((seconds, "RetryInfo"))
-    return _pick_longest(waits)
+        asked = _read_body(headers, body)
+        if asked is not None:
+            waits.append((asked, "RetryInfo"))
+    if not waits:
+        return None
+    longest = max(waits, key=itemgetter(0))
+    seconds = longest[0]
+    finer = [wait for wait in waits if wait[0] < seconds <= wait[0] + 1 and seconds == -(-wait[0] // 1)]
+    return max(finer, key=itemgetter(0), default=longest)
 
 
 def may_ask_in_body(status: int, headers: Mapping[str, str]) -> bool:
@@ -163,7 +169,6 @@ def _read_headers(
                 seconds = _parse(part.strip(), unit, headers, now)
                 if seconds is not None:
                     yield seconds, name
-    yield from _read_ratelimit(headers)
 
 
 def _parse(text: str, unit: str, headers: Mapping[str, str], now: Callable[[], float] | None) -> float | None:
@@ -237,17 +242,3 @@ def _parse_delay(delay: "Any") -> float | None:
     parts = [_parse_number(str(delay.get(name, 0))[:_LONGEST]) for name in ("seconds", "nanos")]
     seconds, nanos = parts
     return None if seconds is None or nanos is None else seconds + nanos / 1e9
-
-
-def _pick_longest(waits: Iterable[Wait]) -> Wait | None:
-    listed = list(waits)
-    if not listed:
-        return None
-    longest = max(listed, key=_seconds)
-    seconds = longest[0]
-    finer = [wait for wait in listed if wait[0] < seconds <= wait[0] + 1 and seconds == -(-wait[0] // 1)]
-    return max(finer, key=_seconds, default=longest)
-
-
-def _seconds(wait: Wait) -> float:
-    return wait[0]

@@ -121,8 +121,6 @@ class RpcSubject(NamedTuple):
 
 def resource_of(message: object) -> str | None:
     """Return the name of the resource in a request to a known service, None without one; other services show none."""
-    if message is None:
-        return None
     with suppress(Exception):  # attributes of an unknown object may raise anything
         for name in _RESOURCE_FIELDS:
             value = field(message, name)

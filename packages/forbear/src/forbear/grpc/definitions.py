@@ -191,12 +191,12 @@ def _request_type(service: str, method: str) -> "Any":
         return None
 
 
-def _fields_of(message: "Any", depth: int = _DEEPEST) -> frozenset[str] | None:
+def _fields_of(message: "Any") -> frozenset[str] | None:
     """Return the names of the fields of a message and of those in it; None if it is not known, or too large."""
     if message is None:
         return None
     names, level = set[str](), [message]
-    for _ in range(depth):
+    for _ in range(_DEEPEST):
         fields = [field for each in level for field in each.fields]
         names.update(field.name for field in fields)
         if len(names) > _MOST_FIELDS or len(fields) > _MOST_FIELDS:

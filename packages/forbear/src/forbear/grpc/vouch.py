@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     SafeRpcs = str | Iterable[str] | Callable[[GrpcCall], bool]
 
 _EXAMPLE = '"/package.Service/Method"'
+_VISIBLE = frozenset(map(chr, range(ord("!"), ord("~") + 1)))
 _AMBIGUOUS = frozenset(
     codes.NUMBERS[name] for name in ("OK", "CANCELLED", "UNKNOWN", "DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE")
 )
@@ -101,7 +102,7 @@ class RpcPattern(Record):
         if not isinstance(text, str):
             raise TypeError(f"`{parameter}` must hold full names of RPCs such as {_EXAMPLE}, got {text!r}")
         service, slash, method = text.removeprefix("/").partition("/")
-        if not slash or not service or not method or "/" in method or not text.isascii() or not _is_visible(text):
+        if not slash or not service or not method or "/" in method or not _VISIBLE.issuperset(text):
             raise ValueError(f"`{parameter}` must hold full names of RPCs such as {_EXAMPLE}, got {text!r}")
         if "*" in service:
             raise ValueError(f"`{parameter}` must hold names whose service is written out, without `*`; got {text!r}")
@@ -164,10 +165,6 @@ def vouched(judgement: "Judgement", call: GrpcCall, vouch: RpcVouch) -> "Judgeme
 def covers(listed: "Iterable[RpcPattern | OperationSet]", call: GrpcCall) -> bool:
     """Return whether any of the patterns covers a call."""
     return any(each(call) if isinstance(each, OperationSet) else each.covers(call.name) for each in listed)
-
-
-def _is_visible(text: str) -> bool:
-    return text.isprintable() and " " not in text
 
 
 def _number(code: object, rule: str) -> int:

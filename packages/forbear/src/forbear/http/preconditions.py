@@ -58,22 +58,22 @@ def is_uuid(text: str) -> bool:
     )
 
 
-def has_tag(headers: Mapping[str, str], name: str = "if-match") -> bool:
-    """Return whether the header `name` is present, has more than spaces and commas, and contains no `*`.
+def has_tag(headers: Mapping[str, str]) -> bool:
+    """Return whether If-Match is present, has more than spaces and commas, and contains no `*`.
 
     A `*` matches any version, so it is no precondition. The form of the entity tags is not checked. `headers` has
     lower-case names.
     """
-    tags = headers.get(name, "")
+    tags = headers.get("if-match", "")
     return bool(tags.strip(" \t,")) and "*" not in tags
 
 
-def has_strong_tag(headers: Mapping[str, str], name: str = "if-match") -> bool:
-    """Return whether the header `name` lists strong entity tags (RFC 9110 §8.8.3) and nothing else; False without it.
+def has_strong_tag(headers: Mapping[str, str]) -> bool:
+    """Return whether If-Match lists strong entity tags (RFC 9110 §8.8.3) and nothing else; False without it.
 
     `headers` has lower-case names. A tag that contains a comma does not count as one.
     """
-    return all(is_strong(tag.strip(" \t")) for tag in headers.get(name, "").split(","))
+    return all(is_strong(tag.strip(" \t")) for tag in headers.get("if-match", "").split(","))
 
 
 def is_strong(tag: str) -> bool:

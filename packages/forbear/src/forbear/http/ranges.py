@@ -103,16 +103,14 @@ class DownloadRange:
         return self.etag is not None and not self.encoding
 
 
-def download_range(method: str, status: int, headers: Mapping[str, str], range_header: str = "") -> DownloadRange:
-    """Return the range of bytes that a download's first response has, so that the download can be continued.
+def download_range(status: int, headers: Mapping[str, str], range_header: str = "") -> DownloadRange:
+    """Return the range of bytes that the first response to a GET has, so that the download can be continued.
 
-    `method` and `range_header` (its Range, "" without one) are those of the request, `status` and `headers` (with
-    lower-case names) those of the response. Raises Unresumable with the reason if the rest cannot be requested. The
-    method must be GET, and the response must say which bytes it has and name its object by a strong ETag or generation.
-    The server must serve ranges, and not decode the object while it sends.
+    `range_header` is the Range of the request, "" without one, `status` and `headers` (with lower-case names) are those
+    of the response. Raises Unresumable with the reason if the rest cannot be requested. The response must say which
+    bytes it has and name its object by a strong ETag or generation. The server must serve ranges, and not decode the
+    object while it sends.
     """
-    if method != "GET":
-        raise Unresumable(f"only a GET can be continued, not a {method}")
     first, last, total = _extent(status, headers, range_header)
     encoding, stored = coding(headers), headers.get("x-goog-stored-content-encoding", "identity")
     if stored not in ("identity", encoding):

@@ -195,7 +195,7 @@ class Download:
             return
         if not self._starts_over:
             try:
-                rest = ranges.download_range("GET", self._status, self._headers, self._requested_range)
+                rest = ranges.download_range(self._status, self._headers, self._requested_range)
             except Unresumable:
                 self._starts_over = True
             else:
