@@ -232,25 +232,16 @@ class Rpc:
         if getattr(error, "was_sent", None) is False:
             return NOT_EXECUTED
         service, status, code = self.service, errors.status_of(error), errors.code_of(error)
-        if status is not None:
-            return _verdict_of_response(service, error, judgement, status)
-        if code is None:
+        if status is not None:  # of a REST transport
+            known = service or rfc9110.RFC9110
+            verdict = known.verdict(judgement, status, errors.headers_of(error), lambda: errors.body_of(error))
+        elif code is None:
             return verdict_of_one_request(error)
-        if service is None:
+        elif service is None:
             verdict = grpc_status.verdict(code, read=not judgement.mutation)
         else:
             verdict = service.call_verdict(judgement, code, list(errors.metadata_of(error)))
         return add_wait(settle(verdict), errors.wait_of(error))
-
-
-def _verdict_of_response(service: "RpcService | None", error: Exception, judgement: Judgement, status: int) -> Verdict:
-    """Return the verdict on an error that a REST transport made from a response with an HTTP status.
-
-    The `service` judges it, RFC 9110 if that is None; PERMANENT where it has no verdict.
-    """
-    known = rfc9110.RFC9110 if service is None else service
-    verdict = settle(known.verdict(judgement, status, errors.headers_of(error), lambda: errors.body_of(error)))
-    return add_wait(verdict, errors.wait_of(error))
 
 
 def is_refusal(status: int | None, code: int | None) -> bool:

@@ -50,15 +50,13 @@ def find_hidden(error: BaseException, path: Sequence[FrameType]) -> BaseExceptio
     return context if context.__traceback__.tb_frame in path else None
 
 
-def _find_function(handler: object) -> Any:
+def _find_function(handler: Any) -> Any:
     """Return the function of a signal handler that is written in Python: its own, or that of a partial or an object.
 
     None for any other handler.
     """
     while isinstance(handler, partial):
         handler = handler.func
-    if not callable(handler):  # SIG_DFL and SIG_IGN are not
-        return None
     functions: tuple[Any, ...] = handler, type(handler).__call__
     return next((each for each in functions if isinstance(getattr(each, "__code__", None), CodeType)), None)
 

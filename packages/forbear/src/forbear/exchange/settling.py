@@ -32,11 +32,7 @@ class RpcSettleWord(SettleWord):
 
     __slots__ = ()
 
-    def __init__(self, settle: "SettleRpcs") -> None:
-        super().__init__(settle, rpc_patterns)
-
-    def _is_listed(self, request: "Any") -> bool:
-        return covers(self._patterns, request)
+    _read, _is_listed = staticmethod(rpc_patterns), staticmethod(covers)
 
 
 def read_settle(settle: "SettleRpcs") -> RpcSettleWord | None:

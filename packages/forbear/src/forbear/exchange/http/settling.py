@@ -54,7 +54,10 @@ class SettleWord(Record):
     _covers: "Callable[[Any], bool] | None"
     _patterns: "tuple[Any, ...]"
 
-    def __init__(self, settle: "Any", read: "Callable[..., tuple[Any, ...]]" = patterns) -> None:
+    _read: "Callable[..., tuple[Any, ...]]" = staticmethod(patterns)
+    _is_listed: "Callable[[Any, Any], bool]" = staticmethod(covers)
+
+    def __init__(self, settle: "Any") -> None:
         check_word("settle", settle)
         mine = covers = None
         if callable(settle):
@@ -65,7 +68,7 @@ class SettleWord(Record):
                     f"got {settle!r}"
                 )
             mine, covers = (known, None) if _takes(known, 2) else (None, known)
-        listed = () if callable(settle) or isinstance(settle, bool) else read(settle, "settle")
+        listed = () if callable(settle) or isinstance(settle, bool) else self._read(settle, "settle")
         self._set(settle=settle, mine=mine, _covers=covers, _patterns=listed)
 
     @classmethod
@@ -76,10 +79,7 @@ class SettleWord(Record):
         """Return whether the user's word applies to a request; TypeError if a function of the user returns no bool."""
         if self._covers is not None:
             return check_flag(self._covers(request), "settle")
-        return self.settle is True or self.mine is not None or self._is_listed(request)
-
-    def _is_listed(self, request: "Any") -> bool:
-        return covers(self._patterns, request)
+        return self.settle is True or self.mine is not None or self._is_listed(self._patterns, request)
 
 
 def _takes(function: "Callable[..., Any]", count: int) -> bool:

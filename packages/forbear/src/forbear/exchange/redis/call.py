@@ -101,7 +101,7 @@ class RedisCall(CallState):
         self.raised = error
         work = self.work
         proven = verdict_of(error, work)
-        verdict = self.find_verdict(error, proven, work)
+        verdict = self.find_verdict(error, proven)
         return self.follow(verdict, error, work, by_word=is_only_of_user(verdict, proven))
 
     def go_on(self) -> None:
@@ -133,7 +133,7 @@ class RedisCall(CallState):
             del self.raised  # it and the frame of the loop would keep each other alive
         super().end()
 
-    def find_verdict(self, error: Exception, verdict: Verdict, work: SentCommands) -> Verdict:
+    def find_verdict(self, error: Exception, verdict: Verdict) -> Verdict:
         """Return the policy's verdict on `error`, which overrules `verdict`, the one by what was sent.
 
         `verdict` stays for a conflict, for an attempt timeout, for what a signal handler raised, and under the
@@ -144,11 +144,7 @@ class RedisCall(CallState):
             return verdict
         if verdict.kind is Kind.PERMANENT and is_interrupt(error):
             return verdict
-        try:
-            return with_proof(self.policy.verdict_of_error(error), verdict)
-        except Exception as broken:
-            self._leave_in_doubt(broken, work, verdict)
-            raise
+        return with_proof(self.policy.verdict_of_error(error), verdict)
 
     def follow(
         self, verdict: Verdict, error: Exception, work: SentCommands, *, by_word: bool = False

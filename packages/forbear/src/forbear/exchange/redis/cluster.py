@@ -90,7 +90,7 @@ class Repair(RedisCall):
                 continue
             # redis-py gives one error to all commands of a node, even to those that were answered before it.
             one = replace(_TOGETHER if errors[id(error)] > 1 else _ALONE, scripted=judgement.scripted)
-            verdict = self.find_verdict(error, verdict_of(error, one), work)
+            verdict = self.find_verdict(error, verdict_of(error, one))
             in_doubt = verdict.kind is Kind.TRANSIENT
             if in_doubt or verdict.kind is Kind.NOT_EXECUTED:
                 self.again.append(queued)

@@ -147,7 +147,7 @@ class WatchStep(RedisCall):
             self.raised = error if begins_again else failure
             return None
         self.run = earlier
-        verdict = self.find_verdict(failure, verdict, work)
+        verdict = self.find_verdict(failure, verdict)
         if verdict.kind is Kind.PERMANENT and begins_again:
             return None  # a policy for some errors only: no reason to end the caller's loop
         self.raised = failure
@@ -223,7 +223,7 @@ class TransactionCall(RedisCall):
             return self.follow(PERMANENT, error, TRANSACTION)  # the caller's function failed by itself
         work = self.work
         proven = verdict_of(error, work)
-        verdict = self.find_verdict(error, proven, work)
+        verdict = self.find_verdict(error, proven)
         by_word = is_only_of_user(verdict, proven)
         if not all(one.repeatable for one in self._judge_at_once()):
             # A command that was sent at once has taken effect, whatever comes of EXEC, as a script may have.

@@ -97,17 +97,9 @@ def _package(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
-def is_read_before_exec(error: BaseException) -> bool:
-    """Return whether an error is the response to a queued command, and read by our pipeline: nothing was executed.
-
-    An error response among those of EXEC, which a script may have caused, is read with the response to EXEC.
-    """
-    return any(frame.f_code.co_name == READS_QUEUED for frame in frames_of(error))
-
-
-def is_of_multi(error: BaseException) -> bool:
-    """Return whether an error is the response to MULTI: what follows was then executed at once, or refused."""
-    return any(frame.f_code.co_name == READS_MULTI for frame in frames_of(error))
+def _has_passed(error: BaseException, name: str) -> bool:
+    """Return whether an error came through a function of this name."""
+    return any(frame.f_code.co_name == name for frame in frames_of(error))
 
 
 def _phase(path: Iterable[FrameType]) -> Phase:
@@ -156,10 +148,12 @@ def verdict_of(error: BaseException, work: SentCommands) -> Verdict:
         redirected = replace(work, redirected=True)
         verdict = _verdict_of_one(first, redirected) if isinstance(first, Exception) else TRANSIENT
     if verdict.kind is Kind.NOT_EXECUTED:
-        # A script may answer with any error after it wrote. Before EXEC, and if EXEC was refused, none was executed.
-        refused = _is_aborted(first) or is_read_before_exec(first)
+        # A script may answer with any error after it wrote, also among the responses of EXEC. Before EXEC, and if that
+        # was refused, none was executed. If MULTI was refused, what follows was executed at once, or refused.
+        aborted = _is_aborted(first)
+        refused = aborted or _has_passed(first, READS_QUEUED)
         if (work.scripted and phase_of(first) is not Phase.BEFORE and not refused) or (
-            is_of_multi(first) and not _is_aborted(first)
+            _has_passed(first, READS_MULTI) and not aborted
         ):
             return verdict.replace(kind=Kind.TRANSIENT)
         if work.watched:

@@ -11,6 +11,7 @@ from forbear.core.check import suggest
 from forbear.core.record import Record
 from forbear.core.service import OperationSet
 from forbear.evidence.sent import AwsCall
+from forbear.http.vouch import check_flag
 from forbear.run.vouching import is_vouched
 from forbear.services.aws.service import AwsJudgement
 
@@ -67,9 +68,7 @@ def vouched(judgement: AwsJudgement, call: AwsCall, vouch: AwsVouch) -> AwsJudge
     safe = vouch.safe
     if judgement.repeatable:
         return judgement
-    covered: object = safe(call) if callable(safe) else any(_covers(name, call) for name in safe)
-    if not isinstance(covered, bool):
-        raise TypeError(f"`safe` must return True or False, got {covered!r}")
+    covered = check_flag(safe(call)) if callable(safe) else any(_covers(name, call) for name in safe)
     return judgement.replace(repeatable=True, vouched=True) if covered or is_vouched(call) else judgement
 
 
