@@ -75,5 +75,4 @@ def _refusal(cause: BaseException) -> int | None:
 
 
 def _is_of_socks(cause: BaseException) -> bool:
-    """Return whether urllib3 raised an error while it opened a connection by PySocks."""
     return any(frame.f_globals.get("__name__") == "urllib3.contrib.socks" for frame in frames_of(cause))

@@ -262,7 +262,6 @@ class _Body:
         self._is_spent = self._is_spent or (sent and not bare and not self._is_reusable)
 
     def why_not_again(self) -> str | None:
-        """Return why the body cannot be sent again, None if it can; it may be readable only once."""
         if not self._is_spent:
             return None
         return "urllib3 does not show the body; promise with bodies_are_reusable=True that all are bytes or files"

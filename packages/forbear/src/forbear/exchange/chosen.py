@@ -39,7 +39,6 @@ class PolicyChanges(Record):
         return ("options",)  # the others follow from it
 
     def of(self, recommended: Policy) -> Policy:
-        """Return the `recommended` policy of a service with the changes."""
         if not self.options:
             return recommended
         known = self._known.get(id(recommended))

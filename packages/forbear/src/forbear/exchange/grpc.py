@@ -191,7 +191,6 @@ class Rpc:
         return None if encode is None else (self, encode(deterministic=True))
 
     def subject(self, message: object) -> RpcSubject:
-        """Return what a report shows of a call with `message`."""
         return RpcSubject(self.method.removeprefix("/"), None if self.service is None else resource_of(message))
 
     def judge(self, message: object, *, by_table: bool = False) -> Judgement:

@@ -110,7 +110,6 @@ def check_method(name: str, parameter: str) -> None:
 
 
 def _find_method(name: str, pools: "Iterable[Any]") -> "Any":
-    """Return the descriptor of an RPC in protobuf's own pool, or in one of `pools`; None if they do not have it."""
     module: Any = sys.modules.get("google.protobuf.descriptor_pool")
     for pool in () if module is None else (module.Default(), *pools):
         with suppress(KeyError):

@@ -138,7 +138,6 @@ def is_for_its_host(request: Request) -> bool:
 
 
 def _words(text: object, parameter: str) -> tuple[str, str]:
-    """Return the method and the URL of a pattern's text."""
     if not isinstance(text, str):
         raise TypeError(f"`{parameter}` must hold patterns such as {EXAMPLE}, got {without_user(repr(text))}")
     method, space, url = text.partition(" ")

@@ -88,7 +88,6 @@ class AwsAttempts:
         self._call.begin(lambda: self._name, self._subject)
 
     def succeeded(self) -> None:
-        """Count a success."""
         self._call.succeeded(is_large=is_used[0] and any(map(_is_large, self._parameters.values())))
 
     def failed(self, outcome: Outcome) -> "Grant | None":
@@ -131,7 +130,6 @@ class AwsAttempts:
             parsed["ResponseMetadata"] = metadata
 
     def _describe(self) -> "Described":
-        """Return the call for its entry in the ledger."""
         call = AwsCall(self._name, self._operation, self._parameters)
         return Sent(
             "botocore", "aws", self._name, call

@@ -160,7 +160,6 @@ class AsyncRetries(Retries):
     awaits = True
 
     async def decide(self, response: Any, caught_exception: Any, operation: Any, request_dict: Any, **_: Any) -> Any:
-        """Return 0 to send the request again, after the wait, None to end the call with what it has."""
         state: AwsAttempts | None = request_dict["context"].get(_KEY)
         if state is None:
             return None

@@ -77,7 +77,6 @@ class AsyncRetrying(RetryingBase[Transport, Req, Resp]):
         return cast(Resp, response)
 
     def _continue(self, port: AsyncHttpxPort, response: Any) -> None:
-        """Replace the stream of `response` by a reader."""
         raw, headers = response.stream, response.headers
         response.stream = self._library.AsyncResponseBody(port, response.status_code, headers, aiter(raw), raw.aclose)
 

@@ -129,7 +129,6 @@ class HttpxPortBase(HttpCall):
         return varied
 
     def _reading(self, target: str, headers: Mapping[str, str], limit: float) -> Any:
-        """Return a GET for another target of the same server."""
         extensions = _limit(self._request.extensions, limit)
         extensions.pop("target", None)
         url = self._url.copy_with(raw_path=target.encode("ascii"))
@@ -137,7 +136,6 @@ class HttpxPortBase(HttpCall):
 
 
 def _limit(extensions: Any, limit: float) -> dict[str, Any]:
-    """Return the extensions of a request with timeouts of at most `limit` seconds."""
     own = extensions.get("timeout", {})
     return {**extensions, "timeout": {kind: _least(own.get(kind), limit) for kind in _TIMEOUTS}}
 

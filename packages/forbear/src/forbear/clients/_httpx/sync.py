@@ -77,7 +77,6 @@ class Retrying(RetryingBase[Transport, Req, Resp]):
         return cast(Resp, response)
 
     def _continue(self, port: HttpxPort, response: Any) -> None:
-        """Replace the stream of `response` by a reader."""
         raw, headers = response.stream, response.headers
         response.stream = self._library.ResponseBody(port, response.status_code, headers, iter(raw), raw.close)
 

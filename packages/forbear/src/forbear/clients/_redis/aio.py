@@ -113,7 +113,6 @@ class AsyncPipelineMixin(PipelineBase, AsyncConnectionMixin):
         return await super().parse_response(connection, command_name, **options)
 
     async def read_queued(self, connection: Any, command_name: Any, **options: Any) -> Any:
-        """Return the response to the next queued command."""
         self._unread -= 1
         return await super().parse_response(connection, command_name, **options)
 

@@ -106,7 +106,6 @@ class PipelineMixin(PipelineBase, ConnectionMixin):
         return super().parse_response(connection, command_name, **options)
 
     def read_queued(self, connection: Any, command_name: Any, **options: Any) -> Any:
-        """Return the response to the next queued command."""
         self._unread -= 1
         return super().parse_response(connection, command_name, **options)
 

@@ -162,7 +162,6 @@ def stop_repeat(request: ClientRequest) -> None:
 
 
 def _unmark(request: ClientRequest) -> _GivenUp | None:
-    """Remove the mark of the call of `request` and return it, None if it has none."""
     traces = request._traces
     mark = next((trace for trace in traces if isinstance(trace, _GivenUp)), None)
     if mark is not None:

@@ -60,7 +60,6 @@ def verdict_of(error: Exception) -> Verdict:
 
 
 def _verdict_of_socks(error: Exception) -> Verdict:
-    """Return the verdict on an error that aiohttp-socks raised while it opened a connection."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return PERMANENT
     if isinstance(error, OSError | EOFError):  # the proxy cannot be reached, or hung up
@@ -70,7 +69,6 @@ def _verdict_of_socks(error: Exception) -> Verdict:
 
 
 def _has_frame(error: Exception, module: str, function: str) -> bool:
-    """Return whether the traceback of an error has a frame of the function named `function` in the module `module`."""
     return any(
         frame.f_code.co_name == function and frame.f_globals.get("__name__") == module for frame in frames_of(error)
     )
@@ -143,7 +141,6 @@ class AiohttpPort(AsyncPort[ClientResponse]):
         response.content = Continued(first, reader, self._leave)
 
     def _leave(self) -> None:
-        """Close the last further response that continued the body, if there is one."""
         if self._last is not None:
             self._last.close()
 

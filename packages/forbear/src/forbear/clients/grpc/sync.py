@@ -215,7 +215,6 @@ def _read(continuation: Continuation, details: Any, message: Any, look: RpcReadB
 
 
 def _count(retried: RetriedCall, call: Any) -> None:
-    """Count the end of a call that is sent once in the policy's budget, and its success."""
     if not call.cancelled() and call.exception() is None:
         retried.succeeded()
     retried.end()

@@ -43,7 +43,6 @@ class AsyncQueuedReader:
         return await self._node.parse_response(connection, command_name, **options)
 
     async def read_queued(self, connection: Any, command_name: Any, **options: Any) -> Any:
-        """Return the response to the next queued command."""
         return await self._node.parse_response(connection, command_name, **options)
 
 

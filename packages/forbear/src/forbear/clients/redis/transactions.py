@@ -43,7 +43,6 @@ class QueuedReader:
         return self._node.parse_response(connection, command_name, **options)
 
     def read_queued(self, connection: Any, command_name: Any, **options: Any) -> Any:
-        """Return the response to the next queued command."""
         return self._node.parse_response(connection, command_name, **options)
 
 

@@ -95,7 +95,6 @@ class RequestsPort(Port[requests.Response]):
         return response
 
     def adopt(self, seen: Mapping[str, str], response: requests.Response) -> None:
-        """Change the headers that the caller has, and the length that is expected of the body."""
         super().adopt(seen, response)
         raw = None if self.raw is None else self.raw()
         if raw is not None:

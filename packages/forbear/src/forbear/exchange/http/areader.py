@@ -95,7 +95,6 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
         return self._held.pop()
 
     async def aclose(self) -> None:
-        """Close the response that is being read."""
         self.end()
         await self._close_response()
 

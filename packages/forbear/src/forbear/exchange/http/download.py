@@ -139,7 +139,6 @@ class Download:
 
     @property
     def skips(self) -> bool:
-        """True while `skip` needs more bytes of the response."""
         return self._to_skip > 0
 
     def skip(self, chunk: bytes) -> bytes:

@@ -78,7 +78,6 @@ class Exchange(RequestState):
 
     @property
     def report(self) -> Report | None:
-        """The report on the attempts once the request was given up, None before that and without a failure."""
         return None if self.run is None else self.run.report
 
     def begin(self) -> None:
@@ -89,7 +88,6 @@ class Exchange(RequestState):
                 admit(spending, self.runtime, self.begin_run)
 
     def end(self) -> None:
-        """Count the end of an attempt that was cancelled; do nothing if its end was counted already."""
         if self._spending is not None:
             self._spending.end()
 
@@ -275,7 +273,6 @@ class Exchange(RequestState):
         return self.run
 
     def new_run(self, operation: str, started: float, spending: Spending | None) -> Run:
-        """Return another run under the policy of the request."""
         return Run(
             self.policy,
             operation,

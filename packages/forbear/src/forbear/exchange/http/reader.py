@@ -93,7 +93,6 @@ class Reader(Iterator[bytes], Generic[R]):
         return self._held.pop()
 
     def close(self) -> None:
-        """Close the response that is being read."""
         self.end()
         self._close_response()
 

@@ -136,7 +136,6 @@ class HandedOut:
         self._hash: _Hash | None = None
 
     def add(self, chunk: bytes) -> None:
-        """Add a chunk of bytes that the caller receives next."""
         self.count += len(chunk)
         if self.held:
             return
@@ -148,7 +147,6 @@ class HandedOut:
             self._hash.update(chunk)
 
     def forget(self) -> None:
-        """Forget the bytes and their hash, because the body has ended."""
         self._hash = self._kept = None
 
     def digest(self) -> bytes | None:

@@ -74,7 +74,6 @@ class RedisCall(CallState):
 
     @property
     def work(self) -> SentCommands:
-        """The description of what is sent."""
         if self._work is None:
             self._work = self._describe(self.sent, self.settings.safe)
         return self._work
@@ -105,7 +104,6 @@ class RedisCall(CallState):
         return self.follow(verdict, error, work, by_word=is_only_of_user(verdict, proven))
 
     def go_on(self) -> None:
-        """Note that the next attempt begins, after the wait."""
         self.is_unexecuted = False
 
     def returned(self, value: object) -> "Grant | None":

@@ -43,7 +43,6 @@ class Nodes(list[object]):
         _nodes.reset(self._token)
 
     def send(self, send: Callable[..., T], *args: Any, **options: Any) -> T:
-        """Make one attempt by `send`, of a sync library, and return what it returns."""
         with self:
             return send(*args, **options)
 

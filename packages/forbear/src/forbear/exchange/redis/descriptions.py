@@ -170,7 +170,6 @@ def judge_together(
 
 
 def _promises(*, at_once: bool = False) -> frozenset[Promise]:
-    """Return the promises of all blocks that are open here."""
     # A WATCH dies with its connection, and what was read under it is read again.
     return (CYCLE if at_once else frozenset[Promise]()).union(*(scope._promises for scope in open_scopes(promised)))
 
@@ -181,7 +180,6 @@ _LONGEST_WORD = 1000
 
 @cache
 def _harmless() -> frozenset[str]:
-    """Return the names of the commands that may be executed twice whatever their arguments are."""
     rows = (row for row in commands() if " " not in row.command)
     return frozenset(row.command for row in rows if row.safety is Safety.ALWAYS and not row.conditions).difference(
         CLAIMS

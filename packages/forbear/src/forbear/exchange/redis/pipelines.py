@@ -91,7 +91,6 @@ class PipelineRequest:
 
     @property
     def commands(self) -> list[Command]:
-        """The commands that are sent."""
         if self.command is not None:
             return [self.command]
         return [

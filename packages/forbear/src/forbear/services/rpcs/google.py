@@ -186,7 +186,6 @@ def source() -> str:
 
 @cache
 def _services() -> Mapping[str, str]:
-    """Return the RPCs of each service, as they are listed."""
     services, packages = dict[str, str](), list[str]()
     for line in _lines()[1:]:
         if line[0] == " ":

@@ -89,7 +89,6 @@ def _is_google(name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _judge_annotations(name: str, definition: Definition | None) -> Judgement:
-    """Return the judgement by the annotations in the definition of an RPC."""
     if definition is None:
         return forbid(name, "no module with its definition is loaded")
     source, bindings = definition.source, frozenset(definition.bindings)
@@ -186,7 +185,6 @@ _SPECIAL = (*_DRY, *_NOTIFIES)
 
 
 def _special_in(message: Any) -> tuple[str, ...]:
-    """Return the names of the special fields that a request has set."""
     if is_mapping(message):
         return tuple([name for name in _SPECIAL if name in message])
     names = _special_of(message.__class__)

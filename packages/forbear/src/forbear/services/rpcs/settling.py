@@ -96,7 +96,6 @@ def settle(call: GrpcCall, read: Sequence[Reading], mine: MineRpc | None = None)
 
 
 def _describe(kind: Any) -> Any:
-    """Return the descriptor of a class of messages."""
     return (kind.pb() if hasattr(kind, "pb") else kind).DESCRIPTOR
 
 
