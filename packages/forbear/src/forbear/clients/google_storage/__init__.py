@@ -152,15 +152,7 @@ class _Adapter(RetryAdapter):
         self._policy = policy
         self._caller = caller
 
-    def send(
-        self,
-        request: requests.PreparedRequest,
-        stream: bool = False,
-        timeout: Any = None,
-        verify: Any = True,
-        cert: Any = None,
-        proxies: Any = None,
-    ) -> requests.Response:
+    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
         """Send a request as often as its call and the policy allow, and return the last response.
 
         A call whose retries are off is sent once, with the plain errors. For any other call, giving up on a transient
@@ -169,11 +161,11 @@ class _Adapter(RetryAdapter):
         """
         caller = self._caller()
         if caller.sends_once:
-            return RetryAdapter.send(self._copy_for_one_attempt(), request, stream, timeout, verify, cert, proxies)
+            return RetryAdapter.send(self._copy_for_one_attempt(), request, *args, **options)
         if caller.ended is not None:
             raise caller.ended
         try:
-            response = super().send(request, stream, timeout, verify, cert, proxies)
+            response = super().send(request, *args, **options)
             if response.status_code in TRANSIENT_STATUSES:
                 raise _untyped.from_http_response(response)  # within this block, because reading the body may fail, too
         except (*_BROKEN, exceptions.GoogleAPICallError) as error:

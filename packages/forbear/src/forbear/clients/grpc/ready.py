@@ -14,7 +14,6 @@ import grpc
 import grpc.aio
 
 from forbear.core.report import ATTRIBUTE, Report
-from forbear.exchange.grpc import Rpc
 from forbear.exchange.settling import RpcReadBack
 
 _READY = grpc.ChannelConnectivity.READY
@@ -177,10 +176,8 @@ class Readiness:
                 raise TypeError(f"`channel` must be a channel that grpc made, got {channel!r}")
         self._core = core
 
-    def gate(self, continuation: Continuation, rpc: Rpc, message: object) -> Continuation:
-        """Return `continuation`, behind a wait for the connection if the call may not be repeated."""
-        if rpc.judge(message).repeatable:
-            return continuation
+    def gate(self, continuation: Continuation) -> Continuation:
+        """Return `continuation`, behind a wait for the connection."""
 
         def send_when_ready(details: Any, requests: Any) -> Any:
             began = time.monotonic()
@@ -219,10 +216,7 @@ class AioReadiness:
     def __init__(self, channel: Callable[[], grpc.aio.Channel]) -> None:
         self._channel = channel
 
-    def gate(self, continuation: Continuation, rpc: Rpc, message: object) -> Continuation:
-        if rpc.judge(message).repeatable:
-            return continuation
-
+    def gate(self, continuation: Continuation) -> Continuation:
         async def send_when_ready(details: Any, requests: Any) -> Any:
             began = time.monotonic()
             state = await self._wait(details.timeout, patient=bool(details.wait_for_ready))

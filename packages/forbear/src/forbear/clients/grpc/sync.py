@@ -43,10 +43,12 @@ class Interceptor:
     _ready: Readiness | AioReadiness | None
 
     def _find(self, continuation: Continuation, details: Any, message: object) -> tuple[Rpc, Continuation]:
-        """Return the RPC of a call, and `continuation`, behind a wait for the connection if the call needs one."""
+        """Return the RPC of a call, and `continuation`, behind a wait for the connection if it may not be repeated."""
         method: str | bytes = details.method  # asyncio has bytes
         rpc = self._rpcs[method if isinstance(method, str) else method.decode()]
-        return rpc, continuation if self._ready is None else self._ready.gate(continuation, rpc, message)
+        if self._ready is None or rpc.judge(message).repeatable:
+            return rpc, continuation
+        return rpc, self._ready.gate(continuation)
 
 
 def read_rpcs(
