@@ -100,3 +100,11 @@ def test_a_protocol_is_satisfied_by_position() -> None:
 def test_what_is_not_equal_by_chance(value: object, text: str | None) -> None:
     """Long texts, bytes, UUIDs and large numbers last; short ones, and subclasses whose code is the user's, do not."""
     assert check.lasting_text(value) == text
+
+
+def test_one_value_or_several() -> None:
+    """A text is one value, not its letters; what is neither a text nor several is refused."""
+    assert check.list_values("INCR", "rule") == ("INCR",)
+    assert check.list_values(iter(["INCR", 5]), "rule") == ("INCR", 5)
+    with pytest.raises(TypeError, match="must be a name; got 5"):
+        check.list_values(5, "`safe` must be a name")

@@ -30,6 +30,15 @@ def shown(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 
+def list_values(values: "Any", rule: str) -> "tuple[Any, ...]":
+    """Return a text, or several values, as a tuple; TypeError with the text of the `rule` for anything else."""
+    if isinstance(values, str):
+        return (values,)
+    if not hasattr(values, "__iter__"):
+        raise TypeError(f"{rule}; got {shown(values)}")
+    return tuple(values)
+
+
 _NUMBERS = (int, float)  # a constant: the union `int | float` would be built again for each value
 
 

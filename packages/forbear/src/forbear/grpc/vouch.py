@@ -6,6 +6,7 @@ The tables judge strictly. `vouched` raises their judgement where the user said 
 
 from collections.abc import Iterable
 
+from forbear.core.check import list_values
 from forbear.core.record import Record
 from forbear.core.service import OperationSet
 from forbear.grpc import codes
@@ -130,14 +131,9 @@ def rpc_patterns(
     safe: "str | Iterable[str | RpcPattern]", parameter: str = "safe"
 ) -> "tuple[RpcPattern | OperationSet, ...]":
     """Return the patterns in `safe`, one or several; TypeError or ValueError for wrong ones."""
-    if isinstance(safe, str):
-        return (_pattern(safe, parameter),)
-    if not isinstance(safe, Iterable):
-        raise TypeError(
-            f"`{parameter}` must be the full name of an RPC such as {_EXAMPLE}, several of them, or a function of the "
-            f"call; got {safe!r}"
-        )
-    return tuple(each if isinstance(each, RpcPattern | OperationSet) else _pattern(each, parameter) for each in safe)
+    rule = f"`{parameter}` must be the full name of an RPC such as {_EXAMPLE}, several, or a function of the call"
+    listed = list_values(safe, rule)
+    return tuple(each if isinstance(each, RpcPattern | OperationSet) else _pattern(each, parameter) for each in listed)
 
 
 def _pattern(text: str, parameter: str) -> RpcPattern:

@@ -255,7 +255,7 @@ def _tuple(values: "Any", rule: str) -> tuple[object, ...]:
 
 def _texts(parameter: str, values: object, example: str) -> tuple[str, ...]:
     rule = f"`{parameter}` must be a text such as {example}, or several"
-    listed = (values,) if isinstance(values, str) else _tuple(values, rule)
+    listed = check.list_values(values, rule)
     texts = tuple(text for text in listed if isinstance(text, str))
     if len(texts) < len(listed):
         raise TypeError(f"{rule}; got {check.shown(values)}")

@@ -1,5 +1,6 @@
 """Patterns by which users vouch for requests: a method and a URL, "POST https://api.example.com/v1/search*"."""
 
+from forbear.core.check import list_values
 from forbear.core.record import Record
 from forbear.core.service import OperationSet
 from forbear.http.request import Request, find_similar_method, method_overrides
@@ -67,16 +68,9 @@ Cover = Pattern | OperationSet
 
 def patterns(safe: "str | Iterable[str]", parameter: str = "safe") -> tuple[Cover, ...]:
     """Return the patterns in `safe`, one or several; TypeError or ValueError naming `parameter` for wrong ones."""
-    listed = [safe] if isinstance(safe, str) else safe
-    try:
-        return tuple(text if isinstance(text, OperationSet) else Pattern(text, parameter) for text in listed)
-    except TypeError as error:
-        if "not iterable" not in str(error):
-            raise
-        raise TypeError(
-            f"`{parameter}` must be a pattern such as {EXAMPLE}, several of them, or a function of the request; "
-            f"got {safe!r}"
-        ) from None
+    rule = f"`{parameter}` must be a pattern such as {EXAMPLE}, several of them, or a function of the request"
+    listed = list_values(safe, rule)
+    return tuple(text if isinstance(text, OperationSet) else Pattern(text, parameter) for text in listed)
 
 
 def covers(covering: "Iterable[Cover]", request: object) -> bool:

@@ -6,6 +6,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+from forbear.core.check import is_mapping
 from forbear.core.record import Record
 from forbear.core.verdict import PERMANENT
 from forbear.exchange.call import check_word
@@ -123,9 +124,7 @@ class ReadBack:
         resource: Any = None
         with suppress(ValueError, RecursionError):
             resource = loads(content or b"null")
-        is_object = isinstance(resource, dict)
-        parsed: Any = resource  # the check would leave the types of its items unknown
-        self._read.append(Reading(status, parsed if is_object else None))
+        self._read.append(Reading(status, resource if is_mapping(resource) else None))
 
     def settle(self) -> tuple[int, dict[str, str], bytes] | None:
         """Return the status, headers and body for the caller, None if it is not proven that the request was executed.

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
-from forbear.core.check import suggest
+from forbear.core.check import list_values, suggest
 from forbear.core.record import Record
 from forbear.core.service import OperationSet
 from forbear.evidence.sent import AwsCall
@@ -35,7 +35,8 @@ class AwsVouch(Record):
     safe: "tuple[str, ...] | Callable[[AwsCall], bool]"
 
     def __init__(self, safe: SafeCalls = ()) -> None:
-        self._set(safe=safe if callable(safe) else _check_all(safe))
+        rule = f"`safe` must be the name of an operation such as {_EXAMPLE}, several of them, or a function of the call"
+        self._set(safe=safe if callable(safe) else tuple(map(_check, list_values(safe, rule))))
 
     def check_names(self, service: str, operations: Iterable[str]) -> None:
         """Raise ValueError for a name that is none of this service's `operations`: it would never count."""
@@ -74,15 +75,6 @@ def vouched(judgement: AwsJudgement, call: AwsCall, vouch: AwsVouch) -> AwsJudge
 
 def _covers(name: str, call: AwsCall) -> bool:
     return name(call) if isinstance(name, OperationSet) else fnmatchcase(call.operation, name)
-
-
-def _check_all(safe: object) -> tuple[str, ...]:
-    if isinstance(safe, str):
-        return (_check(safe),)
-    if not isinstance(safe, Iterable):
-        rule = f"`safe` must be the name of an operation such as {_EXAMPLE}, several of them, or a function"
-        raise TypeError(f"{rule} of the call; got {safe!r}")
-    return tuple(_check(name) for name in cast("Iterable[object]", safe))
 
 
 def _check(name: object) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from forbear.core.check import find_similar
+from forbear.core.check import find_similar, list_values
 from forbear.core.service import OperationSet
 from forbear.core.verdict import Safety
 from forbear.services.redis.service import commands
@@ -37,9 +37,8 @@ def safe_commands(safe: "str | Iterable[str]") -> Safe:
     Wrong are names that are similar to that of a known command, containers without a subcommand ("CONFIG"), and the
     commands around a transaction.
     """
-    if not isinstance(safe, str) and not isinstance(safe, Iterable):
-        raise TypeError(f'`safe` must be the name of a command such as "INCR", or several of them; got {safe!r}')
-    return frozenset(map(_check_name, [safe] if isinstance(safe, str) else safe))
+    rule = '`safe` must be the name of a command such as "INCR", or several of them'
+    return frozenset(map(_check_name, list_values(safe, rule)))
 
 
 def vouched(judgement: CommandJudgement, command: Command, safe: Safe) -> CommandJudgement:
