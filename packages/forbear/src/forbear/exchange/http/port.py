@@ -261,8 +261,12 @@ class HttpCall(Start, ABC):
         host, target = self._target()
         policy, service = options.resolve(host, target, self._origin)
         key = None if method in READS else options.key_for(service, self._origin)
-        describe, place = partial(_describe, method, host, target, headers), self._scheme_and_port()
-        if key is not None and not is_for_its_host(describe(None, *place)):
+        scheme, port = self._scheme_and_port()
+
+        def describe(content: bytes | None) -> Request:
+            return Request(method, host, target, joined(headers), content, scheme, port)
+
+        if key is not None and not is_for_its_host(describe(None)):
             key = None
         name = None if method in READS else service.token_header if key is None else key.header
         lines = {} if name is None else joined(headers)
@@ -273,13 +277,13 @@ class HttpCall(Start, ABC):
         self._body = body = self._read_body()
         content = body.content if isinstance(body, Fixed) else None
         if key is not None and (adds or own):
-            key = self._take_key(key, describe(content, *place), own)
+            key = self._take_key(key, describe(content), own)
         automatic = self.automatic
         token = automatic.key if automatic is not None else None
         self._token = (name, token or new_token()) if name is not None and adds else None
         if self._token is None and not (own or "").strip():
             key = None  # the request does not carry it
-        described, new = partial(describe, content, *place), self._token is not None or automatic is not None
+        described, new = partial(describe, content), self._token is not None or automatic is not None
         settles = self.can_read_back and options.settle is None
         return Exchange(
             policy, service, described, body, self, key=key, is_new_key=new, vouch=options.vouch, settles=settles
@@ -304,9 +308,3 @@ class HttpCall(Start, ABC):
             leave_in_doubt(error, f"{request.method} {request.host}", str(error), self.runtime, self.time, request)
             raise
         return key.shorten(self.automatic.until - self.time)
-
-
-def _describe(
-    method: str, host: str, target: str, headers: Mapping[Any, Any], content: bytes | None, *place: Any
-) -> Request:
-    return Request(method, host, target, joined(headers), content, *place)

@@ -16,7 +16,6 @@ from forbear.http.request import READS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from hashlib import _Hash
     from typing import Any
 
@@ -123,11 +122,11 @@ class HandedOut:
 
     __slots__ = ("count", "held", "_hash", "_headers", "_kept", "_status")
 
-    def __init__(self, status: int, headers: "Mapping[str, str]") -> None:
+    def __init__(self, status: int, headers: Mapping[str, str]) -> None:
         self.held = False
         self.restart(status, headers)
 
-    def restart(self, status: int, headers: "Mapping[str, str]") -> None:
+    def restart(self, status: int, headers: Mapping[str, str]) -> None:
         """Begin again with another response, none of whose bytes the caller has."""
         self.count = 0
         self._status = status
