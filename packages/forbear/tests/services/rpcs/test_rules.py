@@ -131,9 +131,10 @@ def test_every_row_names_the_file_of_its_package() -> None:
 
 def test_the_order_of_the_rules() -> None:
     """Dangerous parameters come before reads, and a dry run before both."""
-    assert [rule.__name__ for rule in rules.GOOGLE.values()] == [
-        "_find_row", "_check_dry_run", "_check_notice", "_check_list", "_check_binding", "_check_verb", "_refuse",
-    ]  # fmt: skip
+    read = "google.cloud.asset.v1.AssetService/SearchAllResources"
+    assert judge(read).repeatable
+    assert not judge(read, {"send_email": True}).repeatable
+    assert judge(read, {"send_email": True, "validate_only": True}).why.startswith("validate_only is true")
 
 
 def test_a_message_that_raises_makes_nothing_safer() -> None:

@@ -5,15 +5,15 @@ The rules, in this order:
 1. Outside of Google's packages only annotations count: `idempotency_level`, then `google.api.http`. A GET is a read;
    PUT and DELETE may be executed twice by RFC 9110. Of several bindings the most dangerous one counts. Names,
    signatures and `request_id` prove nothing there.
-2. In Google's packages the table `GOOGLE` below decides; its first rule that fits does. `google.py` has the writes.
+2. In Google's packages `_judge_google` decides, by the first rule that fits. `google.py` has the writes.
 3. Without a definition, and in doubt, an RPC is never repeated.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 
 from forbear.core.check import is_mapping
@@ -67,8 +67,7 @@ def judge(call: GrpcCall, service: "RpcService | None") -> Judgement:
         return listed
     if not _is_google(name):
         return _judge_annotations(name, definition)
-    rpc = _GoogleCall(name, call.message, definition, special)
-    return next(judgement for rule in GOOGLE.values() if (judgement := rule(rpc)) is not None)
+    return _judge_google(name, call.message, special, definition)
 
 
 def is_known(name: str, service: "RpcService | None") -> bool:
@@ -105,53 +104,31 @@ def _judge_annotations(name: str, definition: Definition | None) -> Judgement:
     return forbid(name, f"no annotation in {source} says that it may be")
 
 
-class _GoogleCall(NamedTuple):
-    """A call in one of Google's packages, as rules see it; `special` are set fields that may change the judgement."""
+def _judge_google(name: str, message: object, special: tuple[str, ...], definition: Definition | None) -> Judgement:
+    """Return the judgement on a call in one of Google's packages: the first rule that fits decides.
 
-    name: str
-    message: object
-    definition: Definition | None
-    special: tuple[str, ...]
-
-
-_Rule = Callable[[_GoogleCall], Judgement | None]
-
-
-def _find_row(rpc: _GoogleCall) -> Judgement | None:
-    allowed = google.compile_row(rpc.name)
-    return None if allowed is None else allowed.judge(rpc.message)
-
-
-def _check_dry_run(rpc: _GoogleCall) -> Judgement | None:
-    name = next((name for name in rpc.special if name in _DRY and _is_true(_value(rpc.message, name))), None)
-    return None if name is None else allow_read(rpc.name, f"{name} is true, so it changes nothing (AIP-163)")
-
-
-def _check_notice(rpc: _GoogleCall) -> Judgement | None:
-    for name in rpc.special:
-        if name in _NOTIFIES and _value(rpc.message, name) not in (None, False, "none", "NONE"):
-            return forbid(rpc.name, f"with {name} it would send its notifications twice")
-    return None
-
-
-def _check_list(rpc: _GoogleCall) -> Judgement | None:
-    allowed = google.compile_list(rpc.name)
-    return None if allowed is None else allowed.judge(rpc.message)
-
-
-def _check_binding(rpc: _GoogleCall) -> Judgement | None:
-    definition = rpc.definition
-    if definition is None or not definition.bindings or not READS.issuperset(definition.bindings):
-        return None
-    return allow_read(rpc.name, f"its HTTP binding is GET, in {definition.source} (AIP-127)")
-
-
-def _check_verb(rpc: _GoogleCall) -> Judgement | None:
-    definition = rpc.definition
-    if definition is None or not is_read_by_post(rpc.name.partition("/")[2], definition):
-        return None
-    why = "a verb of reading, and its request holds no statement, session or transaction"
-    return allow_read(rpc.name, f"{why}, in {definition.source}")
+    `special` are the set fields that may change the judgement.
+    """
+    row = google.compile_row(name)
+    if row is not None:
+        return row.judge(message)
+    for each in special:
+        value = _value(message, each)
+        if each in _DRY and _is_true(value):
+            return allow_read(name, f"{each} is true, so it changes nothing (AIP-163)")
+        if each in _NOTIFIES and value not in (None, False, "none", "NONE"):
+            return forbid(name, f"with {each} it would send its notifications twice")
+    listed = google.compile_list(name)
+    if listed is not None:
+        return listed.judge(message)
+    if definition is None:
+        return forbid(name, "it is not in the list of Google's RPCs, and no client with its definition is loaded")
+    if definition.bindings and READS.issuperset(definition.bindings):
+        return allow_read(name, f"its HTTP binding is GET, in {definition.source} (AIP-127)")
+    if is_read_by_post(name.partition("/")[2], definition):
+        why = "a verb of reading, and its request holds no statement, session or transaction"
+        return allow_read(name, f"{why}, in {definition.source}")
+    return forbid(name, NO_RULE)
 
 
 @lru_cache(maxsize=1024)
@@ -163,25 +140,7 @@ def is_read_by_post(verb: str, definition: Definition) -> bool:
     return _READING.fullmatch(verb) is not None and _STATEFUL.isdisjoint(words)
 
 
-def _refuse(rpc: _GoogleCall) -> Judgement:
-    if rpc.definition is None:
-        return forbid(rpc.name, "it is not in the list of Google's RPCs, and no client with its definition is loaded")
-    return forbid(rpc.name, NO_RULE)
-
-
-GOOGLE: Mapping[str, _Rule] = {
-    "a row of rows.csv": _find_row,
-    "validate_only or dry_run that is true": _check_dry_run,
-    "a parameter that notifies": _check_notice,
-    "the list, google.txt": _check_list,
-    "an HTTP binding GET": _check_binding,
-    "a verb of reading by POST": _check_verb,
-    "else never": _refuse,
-}
-"""The rules for Google's packages. The first one that returns a judgement decides."""
-
-
-_SPECIAL = (*_DRY, *_NOTIFIES)
+_SPECIAL = (*_DRY, *_NOTIFIES)  # in this order: what changes nothing sends nothing, either
 
 
 def _special_in(message: Any) -> tuple[str, ...]:
