@@ -8,7 +8,7 @@ from urllib3 import exceptions
 from forbear.core.chain import chain
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.evidence.table import was_opening
-from forbear.exchange.interrupt import frames_of
+from forbear.exchange.interrupt import has_frame
 from forbear.http.status import TRANSIENT_STATUSES, verdict_of_refusal
 
 _TUNNEL = "Tunnel connection failed: "
@@ -51,7 +51,7 @@ def verdict_of(error: Exception, *wrapping: type[Exception]) -> Verdict:
     stages = (was_opening(cause.__traceback__) for cause in causes)
     if not next((stage for stage in stages if stage is not None), False):  # the first that shows opening or sending
         return TRANSIENT
-    socks = next((cause for cause in causes if _is_of_socks(cause)), None)
+    socks = next((cause for cause in causes if has_frame(cause, module="urllib3.contrib.socks")), None)
     if socks is not None:
         return verdict_of_refusal(str(socks).partition(_NO_CONNECTION)[2])
     status = next(filter(None, map(_refusal, causes)), None)
@@ -72,7 +72,3 @@ def _refusal(cause: BaseException) -> int | None:
         return None
     status = text.removeprefix(_TUNNEL)[:3]
     return int(status) if status.isdecimal() else 0
-
-
-def _is_of_socks(cause: BaseException) -> bool:
-    return any(frame.f_globals.get("__name__") == "urllib3.contrib.socks" for frame in frames_of(cause))

@@ -39,6 +39,14 @@ def frames_of(error: BaseException) -> Iterator[FrameType]:
         traceback = traceback.tb_next
 
 
+def has_frame(error: BaseException, function: str | None = None, module: str | None = None) -> bool:
+    """Return whether an error came through a function of this name, in this module; None stands for any."""
+    return any(
+        function in (None, frame.f_code.co_name) and module in (None, frame.f_globals.get("__name__"))
+        for frame in frames_of(error)
+    )
+
+
 def find_hidden(error: BaseException, path: Sequence[FrameType]) -> BaseException | None:
     """Return the error that was being handled when this one was raised, None if that passed none of its frames `path`.
 

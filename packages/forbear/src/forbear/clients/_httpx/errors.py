@@ -12,6 +12,7 @@ from forbear.exchange.http.reader import Reader
 from forbear.exchange.http.responses import GivenUp
 from forbear.exchange.interrupt import frames_of
 from forbear.http.status import TRANSIENT_STATUSES, verdict_of_refusal
+from forbear.services.errors import is_untrusted
 
 _REFUSED_STREAM = 7
 """The HTTP/2 error code by which a server says that it has not processed a request."""
@@ -76,7 +77,7 @@ class HttpxLibrary:
         The library raises the errors of `unsent` only while it opens a connection or waits for one.
         """
         if isinstance(error, self.unsent):
-            return PERMANENT if _is_untrusted(error) else NOT_EXECUTED
+            return PERMANENT if any(map(is_untrusted, chain(error))) else NOT_EXECUTED
         if _is_of_socks(error):
             return verdict_of_refusal(str(error))
         if isinstance(error, self.proxy):  # its text begins with the status of the proxy
@@ -139,13 +140,6 @@ class _Begun:
     async def __anext__(self) -> bytes:
         chunk: bytes = self._head.pop(0) if self._head else await anext(self._rest)
         return chunk
-
-
-def _is_untrusted(error: Exception) -> bool:
-    """Return whether an error was caused by a server's certificate that failed verification; no retry changes that."""
-    import ssl
-
-    return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain(error))
 
 
 def _is_before_tunnel(error: Exception) -> bool:

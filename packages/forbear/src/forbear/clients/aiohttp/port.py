@@ -25,7 +25,7 @@ from forbear.exchange.http.adrive import AsyncPort
 from forbear.exchange.http.areader import AsyncReader
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.send import ORIGINAL, Body, Variation
-from forbear.exchange.interrupt import frames_of
+from forbear.exchange.interrupt import has_frame
 from forbear.http.bodies import AsyncOnce
 from forbear.http.ranges import coding
 from forbear.http.request import joined
@@ -48,14 +48,14 @@ def verdict_of(error: Exception) -> Verdict:
         return PERMANENT  # a certificate stays what it is, and the session's `total` timeout is over for good
     if isinstance(error, _UNSENT):
         return NOT_EXECUTED
-    if _has_frame(error, "aiohttp_socks.connector", "_wrap_create_connection"):
+    if has_frame(error, "_wrap_create_connection", "aiohttp_socks.connector"):
         return _verdict_of_socks(error)
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return NOT_EXECUTED if error.status in TRANSIENT_STATUSES else PERMANENT
     if isinstance(error.__cause__, ContentEncodingError):
         return PERMANENT
     if isinstance(error, _LOST) or isinstance(error.__cause__, HttpProcessingError):
-        return NOT_EXECUTED if _has_frame(error, "aiohttp.connector", "connect") else TRANSIENT
+        return NOT_EXECUTED if has_frame(error, "connect", "aiohttp.connector") else TRANSIENT
     return PERMANENT
 
 
@@ -66,12 +66,6 @@ def _verdict_of_socks(error: Exception) -> Verdict:
         return NOT_EXECUTED
     is_of_proxy = type(error).__module__.startswith("aiohttp_socks")
     return verdict_of_refusal(str(error)) if is_of_proxy else PERMANENT
-
-
-def _has_frame(error: Exception, module: str, function: str) -> bool:
-    return any(
-        frame.f_code.co_name == function and frame.f_globals.get("__name__") == module for frame in frames_of(error)
-    )
 
 
 _IN_MEMORY = (bytes, BytesPayload)
@@ -221,7 +215,7 @@ class AiohttpPort(AsyncPort[ClientResponse]):
         if self._request.session.closed:
             return PERMANENT
         verdict = verdict_of(error)
-        if verdict.kind is Kind.NOT_EXECUTED and _has_frame(error, "aiohttp.client", "_request"):
+        if verdict.kind is Kind.NOT_EXECUTED and has_frame(error, "_request", "aiohttp.client"):
             return TRANSIENT  # an inner middleware may have sent this one before
         return verdict
 

@@ -112,7 +112,7 @@ async def listen(settings: RedisSettings, attempt: Callable[..., Awaitable[T]], 
             except Exception as error:
                 if settings.policy is None:
                     raise
-                call = call or RedisCall(settings, _describe_subscription, None, Start(awaits=True))
+                call = call or RedisCall(settings, lambda sent, safe: SUBSCRIPTION, None, Start(awaits=True))
                 grant = call.failed(error)
                 if grant is None or not await grant.aask():
                     raise
@@ -124,10 +124,6 @@ async def listen(settings: RedisSettings, attempt: Callable[..., Awaitable[T]], 
     finally:
         if call is not None:
             call.end()
-
-
-def _describe_subscription(sent: object, safe: Safe) -> SentCommands:
-    return SUBSCRIPTION
 
 
 async def send_request(

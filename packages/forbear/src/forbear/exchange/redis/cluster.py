@@ -71,7 +71,7 @@ class Repair(RedisCall):
     __slots__ = ("again",)
 
     def __init__(self, settings: RedisSettings, stack: Sequence[QueuedCommand], start: Start) -> None:
-        super().__init__(settings, _describe_stack, stack, start)
+        super().__init__(settings, lambda stack, safe: describe_together(list_commands(stack), safe), stack, start)
         self.again: list[QueuedCommand] = []
 
     def plan(self) -> Grant | None:
@@ -107,10 +107,6 @@ class Repair(RedisCall):
             error = queued.result
             if self.report is not None and isinstance(error, Exception) and report(error) is None:
                 attach(error, self.report)
-
-
-def _describe_stack(stack: Sequence[QueuedCommand], safe: Safe) -> SentCommands:
-    return describe_together(list_commands(stack), safe)
 
 
 def list_commands(stack: Sequence[QueuedCommand]) -> list[Command]:

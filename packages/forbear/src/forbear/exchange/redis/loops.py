@@ -105,7 +105,7 @@ def listen(settings: RedisSettings, attempt: Callable[..., T], *args: Any) -> T:
             except Exception as error:
                 if settings.policy is None:
                     raise
-                call = call or RedisCall(settings, _describe_subscription, None, Start())
+                call = call or RedisCall(settings, lambda sent, safe: SUBSCRIPTION, None, Start())
                 grant = call.failed(error)
                 if grant is None or not grant.ask():
                     raise
@@ -117,10 +117,6 @@ def listen(settings: RedisSettings, attempt: Callable[..., T], *args: Any) -> T:
     finally:
         if call is not None:
             call.end()
-
-
-def _describe_subscription(sent: object, safe: Safe) -> SentCommands:
-    return SUBSCRIPTION
 
 
 def send_request(request: PipelineRequest, attempt: Callable[..., Any], *args: Any, **options: Any) -> Any:

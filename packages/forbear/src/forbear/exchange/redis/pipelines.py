@@ -7,7 +7,7 @@ whole cycle begins again, in the caller's own loop, or in `transaction()`, where
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from forbear.core.dataclass import replace
+from forbear.core.dataclass import dataclass, replace
 from forbear.core.verdict import CONFLICT, PERMANENT, Kind
 from forbear.exchange.call import is_only_of_user
 from forbear.exchange.redis.call import RedisCall
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from forbear.run.state import Run
 
 
+@dataclass(slots=True)
 class PipelineState:
     """The state that forbear keeps for one pipeline; `conflict` is the library's WatchError.
 
@@ -43,15 +44,12 @@ class PipelineState:
     from the caller's function.
     """
 
-    __slots__ = ("at_once", "conflict", "failed", "queued", "run", "settings")
-
-    def __init__(self, settings: RedisSettings, conflict: type[Exception]) -> None:
-        self.settings = settings
-        self.conflict = conflict
-        self.run: Run | None = None
-        self.at_once: list[Command] | None = None
-        self.queued: PipelineRequest | None = None
-        self.failed = False
+    settings: RedisSettings
+    conflict: type[Exception]
+    run: "Run | None" = None
+    at_once: list[Command] | None = None
+    queued: "PipelineRequest | None" = None
+    failed: bool = False
 
     def begin_cycle(self) -> None:
         """Forget the cycle before: the next one begins, which forbear may repeat."""
@@ -102,9 +100,8 @@ class PipelineRequest:
         """Return the description of what is sent; the user vouches for the commands in `safe`."""
         if self.command is not None:
             return describe_command(self.command, safe, at_once=True)
-        both = self.is_transaction
-        options = {"transaction": both, "watched": both and self.watched, "redirected": self._redirected}
-        return describe_together(self.commands, safe, **options)
+        atomic, watched = self.is_transaction, self.is_transaction and self.watched
+        return describe_together(self.commands, safe, transaction=atomic, watched=watched, redirected=self._redirected)
 
 
 class WatchStep(RedisCall):

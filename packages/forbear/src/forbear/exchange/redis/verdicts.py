@@ -16,7 +16,7 @@ from types import FrameType
 
 from forbear.core.dataclass import replace
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.exchange.interrupt import find_hidden, frames_of, is_interrupt
+from forbear.exchange.interrupt import find_hidden, frames_of, has_frame, is_interrupt
 from forbear.exchange.redis.descriptions import SentCommands
 from forbear.run.runtime import AttemptTimeout
 from forbear.services.redis.errors import (
@@ -97,11 +97,6 @@ def _package(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
-def _has_passed(error: BaseException, name: str) -> bool:
-    """Return whether an error came through a function of this name."""
-    return any(frame.f_code.co_name == name for frame in frames_of(error))
-
-
 def _phase(path: Iterable[FrameType]) -> Phase:
     names = [frame.f_code.co_name for frame in path]
     for name, then in zip(names, [*names[1:], ""], strict=False):  # an error that was never raised has no names
@@ -151,9 +146,9 @@ def verdict_of(error: BaseException, work: SentCommands) -> Verdict:
         # A script may answer with any error after it wrote, also among the responses of EXEC. Before EXEC, and if that
         # was refused, none was executed. If MULTI was refused, what follows was executed at once, or refused.
         aborted = _is_aborted(first)
-        refused = aborted or _has_passed(first, READS_QUEUED)
+        refused = aborted or has_frame(first, READS_QUEUED)
         if (work.scripted and phase_of(first) is not Phase.BEFORE and not refused) or (
-            _has_passed(first, READS_MULTI) and not aborted
+            has_frame(first, READS_MULTI) and not aborted
         ):
             return verdict.replace(kind=Kind.TRANSIENT)
         if work.watched:
