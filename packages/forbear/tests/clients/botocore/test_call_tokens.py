@@ -67,6 +67,17 @@ def test_executed_once(name: str, wrap: Callable[[Callable[[], object]], object]
     assert first == second
 
 
+def test_a_session_with_clients_of_several_services() -> None:
+    """Each of them has the handler that fills tokens: botocore takes a handler's id only once for a session."""
+    session = install(aws.boto3.Session(**aws.CREDENTIALS), attempts=1)
+    with Wire(LOST, made()) as server:
+        for service in ("ec2", "secretsmanager"):
+            client = aws.track(session.client(service, endpoint_url=server.url, config=aws.settings("standard")))
+        OUTER.call(lambda: client.create_secret(Name="s", SecretString="x"))
+        first, second = tokens(server)
+    assert first == second
+
+
 def test_a_block() -> None:
     """The block form has a run, too."""
     with Wire(LOST, made()) as server:

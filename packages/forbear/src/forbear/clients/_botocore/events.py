@@ -45,12 +45,12 @@ class Retries:
             events.register_first(event, handler, unique_id=unique_id)
         for event, handler in self._further(service):
             events.register_last(event, handler, unique_id=f"forbear-{event}")
-        events.register_first(f"{_BUILD}.{service}", self.fill, unique_id=_FILL)
+        events.register_first(f"{_BUILD}.{service}", self.fill, unique_id=f"{_FILL}-{service}")
         events.register(_INSTALLED, self._answer, unique_id=_INSTALLED)
 
     def unregister(self, events: Any, service: str) -> None:
         """Take the handlers of one service away again, and register botocore's own."""
-        events.unregister(f"{_BUILD}.{service}", unique_id=_FILL)
+        events.unregister(f"{_BUILD}.{service}", unique_id=f"{_FILL}-{service}")
         for event, _ in self._further(service):
             events.unregister(event, unique_id=f"forbear-{event}")
         for event, unique_id, _ in self._replacing(service):
