@@ -17,8 +17,6 @@ from forbear.services.aws.vouch import AwsVouch
 _KEY = "forbear"  # of the state of a call in botocore's context
 _PRESIGNED = "is_presign_request"
 _TOKEN = "forbear-token"  # noqa: S105 - a key of a dict
-_BUILD = "before-parameter-build"
-_FILL = "forbear-tokens"
 _INSTALLED = "forbear-installed"
 """The event and the id by which an installation is found."""
 
@@ -39,26 +37,36 @@ class Retries:
         """Register the handlers for one service, by its name in events, and take botocore's away."""
         self._policy, self._vouch = policy, vouch
         self._services.add(service)
-        for event, unique_id, handler in self._replacing(service):
+        for event, unique_id, handler, is_first in self._list_handlers(service):
             self._own[event, unique_id] = _find_handler(events, unique_id)
             events.unregister(event, unique_id=unique_id)
-            events.register_first(event, handler, unique_id=unique_id)
-        for event, handler in self._further(service):
-            events.register_last(event, handler, unique_id=f"forbear-{event}")
-        events.register_first(f"{_BUILD}.{service}", self.fill, unique_id=f"{_FILL}-{service}")
+            register = events.register_first if is_first else events.register_last
+            register(event, handler, unique_id=unique_id)
         events.register(_INSTALLED, self._answer, unique_id=_INSTALLED)
 
     def unregister(self, events: Any, service: str) -> None:
         """Take the handlers of one service away again, and register botocore's own."""
-        events.unregister(f"{_BUILD}.{service}", unique_id=f"{_FILL}-{service}")
-        for event, _ in self._further(service):
-            events.unregister(event, unique_id=f"forbear-{event}")
-        for event, unique_id, _ in self._replacing(service):
+        for event, unique_id, _, _ in self._list_handlers(service):
             events.unregister(event, unique_id=unique_id)
             own = self._own.get((event, unique_id))
             if own is not None:
                 events.register(event, own, unique_id=unique_id)
         events.unregister(_INSTALLED, unique_id=_INSTALLED)
+
+    def _list_handlers(self, service: str) -> list[tuple[str, str, Any, bool]]:
+        """Return the event of each handler, its id, the handler, and whether it is the first one of the event."""
+        build, created = f"before-parameter-build.{service}", f"request-created.{service}"
+        listed: list[tuple[str, str, Any, bool]] = [
+            (f"needs-retry.{service}", f"retry-config-{service}", self.decide, True),  # in the place of botocore's
+            (created, f"seed-max-attempts-{service}", self.prepare, True),  # in the place of botocore's
+            (build, f"forbear-tokens-{service}", self.fill, True),
+            (build, f"forbear-{build}", self.open, False),
+            (created, f"forbear-{created}", self.enter, False),
+            (f"before-parse.{service}", f"forbear-parse-{service}", hide_torn, False),
+        ]
+        if self._policy.budget is not None:
+            listed.append((f"before-call.{service}", f"forbear-call-{service}", self.admit, False))
+        return listed
 
     @property
     def is_undoable(self) -> bool:
@@ -82,20 +90,6 @@ class Retries:
         for service in self._services:
             self.unregister(events, service)
         events.unregister(_INSTALLED, unique_id=_INSTALLED)
-
-    def _replacing(self, service: str) -> tuple[tuple[str, str, Any], ...]:
-        return (
-            (f"needs-retry.{service}", f"retry-config-{service}", self.decide),
-            (f"request-created.{service}", f"seed-max-attempts-{service}", self.prepare),
-        )
-
-    def _further(self, service: str) -> tuple[tuple[str, Any], ...]:
-        listed: tuple[tuple[str, Any], ...] = (
-            (f"{_BUILD}.{service}", self.open),
-            (f"request-created.{service}", self.enter),
-            (f"before-parse.{service}", hide_torn),
-        )
-        return listed if self._policy.budget is None else (*listed, (f"before-call.{service}", self.admit))
 
     def _answer(self, **_: Any) -> "Retries":
         return self
