@@ -18,7 +18,7 @@ from google.cloud.storage import exceptions as storage_exceptions
 from google.cloud.storage import retry as stock
 
 import forbear
-from forbear.clients.google_storage import callers, install
+from forbear.clients.google_storage import adapter, install
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault
@@ -285,7 +285,7 @@ def test_a_version_that_keeps_retry_elsewhere_is_refused() -> None:
         with pytest.raises(
             ImportError, match=rf"reads the variable {variable} of .*{function}, .* install google-cloud"
         ):
-            callers._variable("google.api_core.retry.retry_unary", function, variable)
+            adapter._variable("google.api_core.retry.retry_unary", function, variable)
 
 
 def test_a_loop_of_the_callers_own_sends_again(cloud: Cloud, client: Any) -> None:

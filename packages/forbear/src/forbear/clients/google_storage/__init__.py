@@ -6,12 +6,9 @@ do not multiply, and unsafe requests are not repeated. A call whose retries are 
 of the plain client.
 """
 
-from collections.abc import Iterator
-from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, TypeVar
 
 try:
-    from google.api_core import exceptions
     from google.cloud import storage
 except ImportError as error:
     raise ImportError(
@@ -19,10 +16,8 @@ except ImportError as error:
     ) from error
 
 import requests
-import urllib3
 from requests.adapters import HTTPAdapter
 
-from forbear.clients.google_storage.calls import cure_of, request_of
 from forbear.clients.google_storage.retry import (
     DEFAULT_RETRY,
     DEFAULT_RETRY_IF_ETAG_IN_JSON,
@@ -35,13 +30,8 @@ from forbear.clients.google_storage.retry import (
     is_metageneration_specified,
     is_transient,
 )
-from forbear.clients.requests import RetryAdapter
-from forbear.clients.requests.response import copy_response
-from forbear.core.decide import Reason
-from forbear.core.report import Report, attach, report
 from forbear.exchange.chosen import choose
 from forbear.exchange.http.options import check_policy
-from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
 from forbear.services import cloud_storage
 from forbear.services.cloud_storage.service import RECOMMENDED
@@ -49,7 +39,6 @@ from forbear.services.cloud_storage.service import RECOMMENDED
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from forbear.clients.google_storage.callers import Caller
     from forbear.exchange.http.settling import Settle
     from forbear.run.derive import ClientOptions
 
@@ -70,9 +59,6 @@ __all__ = [
 
 
 C = TypeVar("C", bound=storage.Client)
-
-_untyped: Any = exceptions
-_BROKEN = (OSError, HTTPException, urllib3.exceptions.HTTPError)
 
 
 def install(
@@ -104,7 +90,7 @@ def install(
     True
     >>> client.close()
     """
-    from forbear.clients.google_storage import callers  # imported here: users of the retry objects do not need it
+    from forbear.clients.google_storage.adapter import Adapter  # users of the retry objects do not need it
 
     session: Any = getattr(client, "_http", None) if isinstance(client, storage.Client) else None
     if not isinstance(session, requests.Session):
@@ -121,7 +107,7 @@ def install(
         )
     for prefix in ("https://", "http://"):
         present = session.get_adapter(f"{prefix}storage.googleapis.com")
-        if type(present) not in (HTTPAdapter, _Adapter):
+        if type(present) not in (HTTPAdapter, Adapter):
             raise TypeError(
                 "`client` must have a session with plain adapters, which can be replaced; "
                 f"got {type(present).__qualname__} for {prefix}"
@@ -129,9 +115,8 @@ def install(
         kept: Any = present
         session.mount(
             prefix,
-            _Adapter(
+            Adapter(
                 chosen,
-                callers.Caller,
                 settle=settle,
                 pool_connections=kept._pool_connections,
                 pool_maxsize=kept._pool_maxsize,
@@ -139,73 +124,3 @@ def install(
             ),
         )
     return client
-
-
-class _Adapter(RetryAdapter):
-    """The adapter for requests, for which every host is Cloud Storage; giving up ends Google's loops."""
-
-    __attrs__ = [*RetryAdapter.__attrs__, "_caller", "_policy"]  # noqa: RUF012 - what is pickled, declared there
-
-    def __init__(self, policy: Policy, caller: "type[Caller]", **options: Any) -> None:
-        super().__init__(policy, **options)
-        self._options = self._options.replace(service=RECOMMENDED)
-        self._policy = policy
-        self._caller = caller
-
-    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
-        """Send a request as often as its call and the policy allow, and return the last response.
-
-        A call whose retries are off is sent once, with the plain errors. For any other call, giving up on a transient
-        status or a broken connection raises RetryError, whose `cause` is the error. If Google's loop repeats a call
-        that ended so, its RetryError is raised again and nothing is sent.
-        """
-        caller = self._caller()
-        if caller.sends_once:
-            return RetryAdapter.send(self._copy_for_one_attempt(), request, *args, **options)
-        if caller.ended is not None:
-            raise caller.ended
-        try:
-            response = super().send(request, *args, **options)
-            if response.status_code in TRANSIENT_STATUSES:
-                raise _untyped.from_http_response(response)  # within this block, because reading the body may fail, too
-        except (*_BROKEN, exceptions.GoogleAPICallError) as error:
-            raise _make_retry_error(error, _with_cure(report(error), request)) from error
-        return copy_response(response, _EndingResponse)
-
-    def _copy_for_one_attempt(self) -> "_Adapter":
-        """Return an adapter for a call whose retries are off: it makes one attempt and still annotates a failure."""
-        once = self.__new__(type(self))
-        vars(once).update(vars(self))  # the connections, too
-        once._options = self._options.replace(policy=self._policy.with_attempts(1))
-        return once
-
-
-class _EndingResponse(requests.Response):
-    """A response whose `iter_content` raises the RetryError that ends Google's loops, if its body stays broken."""
-
-    def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
-        """Iterate over the body; if it stays broken, raise a RetryError with the error as its `cause`, and a report."""
-        return _read(super().iter_content(chunk_size, decode_unicode))
-
-
-def _read(pieces: Iterator[Any]) -> Iterator[Any]:
-    try:
-        yield from pieces
-    except _BROKEN as error:
-        inner = error.args[0] if error.args else None  # of which requests made this one
-        raise _make_retry_error(error, report(error) or report(inner)) from error
-
-
-def _with_cure(report: Report | None, request: requests.PreparedRequest) -> Report | None:
-    """Return `report`; if `request` was unsafe to repeat, with the arguments that make it safe in its text."""
-    if report is None or report.reason is not Reason.UNSAFE:
-        return report
-    cure = cure_of(RECOMMENDED.classify(request_of(request)))
-    return report if cure is None else report.replace(text=f"{report.text}; {cure}", origin=report.origin)
-
-
-def _make_retry_error(error: Exception, report: Report | None) -> exceptions.RetryError:
-    ended: exceptions.RetryError = _untyped.RetryError("forbear gave up", error)
-    if report is not None:
-        attach(ended, report)
-    return ended
