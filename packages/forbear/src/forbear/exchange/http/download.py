@@ -133,7 +133,10 @@ class Download:
                 self._total = ranges.verify(rest, self._received, status, headers, named=self._is_pinned)
         except Unresumable as why:
             is_other = status in (200, 206, 416) or bool(self.send.query)  # not what the request itself would get
-            self._refuse(str(why), final=why.final and not (self._is_free and is_other))
+            if self._rest is None or (why.final and not (self._is_free and is_other)):
+                self._give_up(str(why))
+            else:
+                self._starts_over = True
             raise Refused(TRANSIENT, f"HTTP {status}", str(why)) from None
         return status in (200, 206)
 
@@ -175,16 +178,6 @@ class Download:
         """Request nothing more, and return the reason."""
         self._because = why
         return why
-
-    def _refuse(self, why: str, *, final: bool) -> None:
-        """Take note that a response cannot be used: start over next, unless that was done already or is of no use.
-
-        It is of no use if the reason is `final`.
-        """
-        if self._rest is None or final:
-            self._give_up(why)
-        else:
-            self._starts_over = True
 
     def _plan(self) -> None:
         """Set `send` to a request for the rest, or else for the whole; give up if neither is possible."""
