@@ -178,7 +178,6 @@ def _read_rule(text: str) -> RpcRule:
     return RpcRule(kind, named, tuple(unset.split(",")) if unset else (), 60 * int(span or 0))
 
 
-@cache
 def source() -> str:
     """Return the name of the protos that the list was written from, with their commit."""
     return f"googleapis at {_lines()[0].rpartition(' ')[2][:12]}"
@@ -261,10 +260,14 @@ def _age(name: str) -> tuple[bool, str]:
 
 
 class Allowed(NamedTuple):
-    """The rules that allow an RPC, each with the judgement on the calls that it allows, and that on all others."""
+    """The rules that allow an RPC, each with the judgement on the calls that it allows, and that on all others.
+
+    Those of a row count before anything else in a request.
+    """
 
     rules: tuple[tuple[RpcRule, Judgement], ...]
     others: Judgement
+    is_row: bool
 
     def judge(self, message: object) -> Judgement:
         """Return the judgement on a call; the first rule that allows its request counts."""
@@ -277,27 +280,18 @@ class Allowed(NamedTuple):
 @lru_cache(maxsize=1024)
 def find_rules(name: str) -> Allowed | None:
     """Return the rules of an RPC in a row or else in the list; None without any."""
-    return compile_row(name) or compile_list(name)
-
-
-@lru_cache(maxsize=1024)
-def compile_row(name: str) -> Allowed | None:
-    """Return the rules of an RPC that has a row, None without one."""
     row = rows().get(name) or rows().get(generalize(name))
-    return None if row is None else _compile(name, row[1], row[0])
-
-
-@lru_cache(maxsize=1024)
-def compile_list(name: str) -> Allowed | None:
-    """Return the rules of an RPC of the list, None if it is not listed."""
+    if row is not None:
+        return _compile(name, row[1], row[0])
     listed = find(name)
     return _compile(name, listed) if listed else None
 
 
 def _compile(name: str, listed: tuple[RpcRule, ...], why: str | None = None) -> Allowed:
     """Return the rules of an RPC with their judgements; `why` is the reason in a row, else each rule has its own."""
+    is_row = why is not None
     if not listed:
-        return Allowed((), forbid(name, why or ""))
+        return Allowed((), forbid(name, why or ""), is_row)
     conditions = tuple(rule.text for rule in listed)
     reasons = [why or f"{rule.why}; {source()}" for rule in listed]
     others = RpcJudgement(NAME, name, Safety.CONDITIONAL, why=reasons[0], conditions=conditions)
@@ -316,4 +310,4 @@ def _compile(name: str, listed: tuple[RpcRule, ...], why: str | None = None) -> 
         )
         for rule, reason in zip(listed, reasons, strict=True)
     ]
-    return Allowed(tuple(zip(listed, allowed, strict=True)), others)
+    return Allowed(tuple(zip(listed, allowed, strict=True)), others, is_row)

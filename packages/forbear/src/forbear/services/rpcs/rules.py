@@ -24,7 +24,7 @@ from forbear.grpc.definitions import Definition
 from forbear.http import preconditions
 from forbear.http.request import IDEMPOTENT, READS
 from forbear.services.rpcs import allow_read, allow_write, forbid, google
-from forbear.services.rpcs.google import find_rules
+from forbear.services.rpcs.google import Allowed, find_rules
 from forbear.tables import google_apis
 
 TYPE_CHECKING = False
@@ -60,14 +60,14 @@ def judge(call: GrpcCall, service: "RpcService | None") -> Judgement:
         return listed
     name = call.name
     known, special = find_rules(name), _special_in(call.message)
-    if known is not None and not special:
+    if known is not None and (known.is_row or not special):
         return known.judge(call.message)
     definition = definitions.find(name) if known is None else None
     if listed is not None and definition is None and known is None:
         return listed
     if not _is_google(name):
         return _judge_annotations(name, definition)
-    return _judge_google(name, call.message, special, definition)
+    return _judge_google(name, call.message, special, known, definition)
 
 
 def is_known(name: str, service: "RpcService | None") -> bool:
@@ -104,21 +104,19 @@ def _judge_annotations(name: str, definition: Definition | None) -> Judgement:
     return forbid(name, f"no annotation in {source} says that it may be")
 
 
-def _judge_google(name: str, message: object, special: tuple[str, ...], definition: Definition | None) -> Judgement:
-    """Return the judgement on a call in one of Google's packages: the first rule that fits decides.
+def _judge_google(
+    name: str, message: object, special: tuple[str, ...], listed: Allowed | None, definition: Definition | None
+) -> Judgement:
+    """Return the judgement on a call in one of Google's packages that has no row: the first rule that fits decides.
 
     `special` are the set fields that may change the judgement.
     """
-    row = google.compile_row(name)
-    if row is not None:
-        return row.judge(message)
     for each in special:
         value = _value(message, each)
         if each in _DRY and _is_true(value):
             return allow_read(name, f"{each} is true, so it changes nothing (AIP-163)")
         if each in _NOTIFIES and value not in (None, False, "none", "NONE"):
             return forbid(name, f"with {each} it would send its notifications twice")
-    listed = google.compile_list(name)
     if listed is not None:
         return listed.judge(message)
     if definition is None:
