@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from forbear.core.report import attach as attach_report
     from forbear.core.report import text_of as error_text
     from forbear.core.service import Judgement
-    from forbear.exchange.call import refuse_for_clients
+    from forbear.exchange.call_state import refuse_for_clients
     from forbear.exchange.http.adrive import AsyncPort as AsyncHttpPort
     from forbear.exchange.http.adrive import AsyncSender as AsyncHttpSender
     from forbear.exchange.http.adrive import drive as adrive
@@ -217,7 +217,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
         "core.record": "Record field_names",
         "core.report": "REPORT_ATTRIBUTE=ATTRIBUTE attach_report=attach error_text=text_of",
         "core.service": "Judgement",
-        "exchange.call": "refuse_for_clients",
+        "exchange.call_state": "refuse_for_clients",
         "exchange.http.adrive": "AsyncHttpPort=AsyncPort AsyncHttpSender=AsyncSender adrive=drive",
         "exchange.http.areader": "AsyncBodyReader=AsyncReader",
         "exchange.http.drive": "HttpPort=Port drive",

@@ -13,7 +13,7 @@ from forbear.answers.http import Overrides
 from forbear.answers.profile import ProfileChoice
 from forbear.core.service import Judgement, TableEntry
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT
-from forbear.exchange.call import Start
+from forbear.exchange.call_state import Start
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.send import Fixed
 from forbear.grpc.call import GrpcCall

@@ -62,7 +62,7 @@ def test_content_range(value: str, expected: ContentRange | None) -> None:
 )
 def test_what_an_upload_carries(headers: dict[str, str], expected: ContentRange | None) -> None:
     """Content-Range says which bytes, and without one they are all of the object."""
-    assert ranges.sent(headers) == expected
+    assert ranges.read_sent_range(headers) == expected
 
 
 @given(st.text(max_size=30))

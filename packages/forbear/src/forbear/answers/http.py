@@ -165,7 +165,7 @@ def _outcomes(
     """Yield what follows each kind of failure of the first attempt: connection errors, error statuses and conflicts."""
     unsafe = why_not(judgement, "the request") + cure_for(judgement, option_for(request))
     why = None  # another reason for retries than the judgement
-    if judgement.session and not judgement.repeatable and ranges.sent(request.headers) is not None:
+    if judgement.session and not judgement.repeatable and ranges.read_sent_range(request.headers) is not None:
         why = "the client queries the session, and sends the rest"
     elif key is not None and not judgement.repeatable:
         why = f"transient, and {_BY_KEY}"

@@ -32,7 +32,7 @@ from forbear.services.rpcs import rules
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from forbear.exchange.call import RetriedCall
+    from forbear.exchange.call_state import RetriedCall
     from forbear.exchange.settling import RpcReadBack, SettleRpcs
     from forbear.grpc.call import GrpcCall
     from forbear.grpc.vouch import SafeRpcs

@@ -22,7 +22,7 @@ except ImportError as error:
 from forbear.clients._urllib3 import verdict_of
 from forbear.core.report import attach
 from forbear.core.verdict import Effect, Verdict
-from forbear.exchange.call import Start
+from forbear.exchange.call_state import Start
 from forbear.exchange.chosen import choose
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, check_policy

@@ -6,7 +6,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from forbear.exchange.call import RetriedCall
+from forbear.exchange.call_state import RetriedCall
 from forbear.exchange.grpc import Rpc
 from forbear.exchange.settling import RpcReadBack, find_read
 

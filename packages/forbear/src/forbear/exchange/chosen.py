@@ -20,7 +20,7 @@ KEYWORDS_OF_CLIENTS = tuple(name for name in KEYWORDS if name not in _NO_KEYWORD
 
 
 class PolicyChanges(Record):
-    """PolicyChanges to the recommended policies of services, such as `{"attempts": 3}`: each keeps its table.
+    """Changes to the recommended policies of services, such as `{"attempts": 3}`: each keeps its table.
 
     `sample` is the policy for hosts that nobody knows, with the changes. TypeError or ValueError for wrong values.
     """

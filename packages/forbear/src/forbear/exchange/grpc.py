@@ -12,7 +12,7 @@ from functools import cached_property
 from forbear.core.report import text_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, Kind, Verdict, settle
-from forbear.exchange.call import (
+from forbear.exchange.call_state import (
     RetriedCall,
     apply_rules,
     check_word,

@@ -6,7 +6,7 @@ Generated from arepeat.py: change that file, then run `make unasync`.
 from collections.abc import Callable
 from typing import Any
 
-from forbear.exchange.call import RetriedCall
+from forbear.exchange.call_state import RetriedCall
 from forbear.exchange.grpc import Rpc
 from forbear.exchange.settling import RpcReadBack, find_read
 from forbear.run.functions import refuse_awaitable

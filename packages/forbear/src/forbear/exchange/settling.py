@@ -4,7 +4,7 @@
 """
 
 from forbear.core.verdict import PERMANENT
-from forbear.exchange.call import RetriedCall, details_of
+from forbear.exchange.call_state import RetriedCall, details_of
 from forbear.exchange.http.settling import LONGEST, SettleWord, end_run, is_in_doubt
 from forbear.grpc import codes
 from forbear.grpc.call import GrpcCall, to_raw

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from forbear.export.outline import Exported
-from forbear.export.targets.configs import boto, envoy, gcloud
+from forbear.export.targets.config_files import boto, envoy, gcloud
 from forbear.export.targets.cpp import cpp, gax_cpp
 from forbear.export.targets.csharp import csharp, gax_csharp
 from forbear.export.targets.go import gax_go, go

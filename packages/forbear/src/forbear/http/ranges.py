@@ -53,7 +53,7 @@ def parse(value: str) -> ContentRange | None:
     return ContentRange(first, last, total)
 
 
-def sent(headers: Mapping[str, str]) -> ContentRange | None:
+def read_sent_range(headers: Mapping[str, str]) -> ContentRange | None:
     """Return the bytes that an upload with these headers carries; None if its Content-Range does not say which.
 
     Without Content-Range it carries all of the object, up to the Content-Length. `headers` has lower-case names.

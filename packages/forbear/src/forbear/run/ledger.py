@@ -9,7 +9,7 @@ An adapter that has no file here, as one for another client, uses the ledger so:
 1. `if is_used[0]: enter(entry)` with an `Entry`, before it sends a request that changes anything.
 2. `entry.done()` once the request has succeeded, `entry.take_back()` if it was certainly not executed or changes
    nothing. Whatever is neither counts as a request whose outcome is unknown.
-3. The function of the entry returns the judgement of the table, as `judge_described` in `forbear.exchange.call`.
+3. The function of the entry returns the judgement of the table, as `judge_described` in `forbear.exchange.call_state`.
 """
 
 import sys

@@ -311,5 +311,5 @@ def test_without_a_budget_nothing_of_budgets_is_executed() -> None:
             rpc("a")
         finally:
             sys.setprofile(None)
-    assert {"exchange/http/drive.py", "exchange/redis/loops.py", "exchange/call.py"} <= called
+    assert {"exchange/http/drive.py", "exchange/redis/loops.py", "exchange/call_state.py"} <= called
     assert not called & {"run/budget.py", "run/spending.py", "core/budget.py", "core/admission.py"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forbear.exchange.call import Start
+from forbear.exchange.call_state import Start
 from forbear.exchange.redis.call import RedisCall
 from forbear.exchange.redis.descriptions import describe_command
 from forbear.exchange.redis.settings import RedisSettings

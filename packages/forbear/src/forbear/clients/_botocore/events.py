@@ -7,7 +7,7 @@ session, whose clients inherit the ids, botocore then registers nothing for a cl
 from collections.abc import Callable
 from typing import Any
 
-from forbear.clients._botocore.call import AwsAttempts, fill_token
+from forbear.clients._botocore.attempts import AwsAttempts, fill_token
 from forbear.clients._botocore.outcomes import find_failure, hide_torn, is_read
 from forbear.core.verdict import Verdict
 from forbear.policy import Policy

@@ -9,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from forbear.clients._botocore import BaseClient
 from forbear.clients._botocore.events import Retries, find_installed
-from forbear.exchange.call import check_word
+from forbear.exchange.call_state import check_word
 from forbear.exchange.chosen import choose, refuse_unraised
 from forbear.exchange.http.options import check_policy
 from forbear.policy import Policy

@@ -30,7 +30,7 @@ from forbear.core.limits import Limits
 from forbear.core.report import Report
 from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.exchange.call import RetriedCall
+from forbear.exchange.call_state import RetriedCall
 from forbear.http.request import Request
 from forbear.policy import Policy
 from forbear.run.answers import Broken

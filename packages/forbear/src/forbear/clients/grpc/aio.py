@@ -11,7 +11,7 @@ import grpc.aio
 from forbear.clients.grpc.ready import AioReadiness, AioUnsent, details_of_read
 from forbear.clients.grpc.sync import Interceptor, first_message, is_rereadable, read_rpcs, with_time_left
 from forbear.exchange.arepeat import arepeat
-from forbear.exchange.call import RetriedCall
+from forbear.exchange.call_state import RetriedCall
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
 from forbear.exchange.settling import RpcReadBack
 from forbear.policy import Policy

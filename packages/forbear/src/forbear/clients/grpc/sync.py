@@ -20,7 +20,7 @@ from forbear.clients.grpc.ready import (
     details_of_read,
     with_changes,
 )
-from forbear.exchange.call import RetriedCall
+from forbear.exchange.call_state import RetriedCall
 from forbear.exchange.chosen import choose
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
 from forbear.exchange.repeat import settle_call

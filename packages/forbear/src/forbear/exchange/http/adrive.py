@@ -198,7 +198,7 @@ async def drive(port: AsyncSender[R]) -> R:
 
 
 def _send(port: AsyncSender[R]) -> Awaitable[R]:
-    return port.send(port.exchange.send, port.exchange.attempt_limit())
+    return port.send(port.exchange.variation, port.exchange.attempt_limit())
 
 
 async def _read_back(port: AsyncSender[R], look: "ReadBack", response: R) -> bool:

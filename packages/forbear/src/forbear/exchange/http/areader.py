@@ -10,7 +10,7 @@ from types import AsyncGeneratorType
 from typing import Generic, TypeVar
 
 from forbear.core.verdict import TRANSIENT
-from forbear.exchange.call import drop_proof
+from forbear.exchange.call_state import drop_proof
 from forbear.exchange.http.adrive import AsyncPort
 from forbear.exchange.http.download import Download, Refused
 from forbear.exchange.http.responses import HandedOut, is_continued
@@ -130,7 +130,7 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
             await self._close_response()
             await grant.asleep()
             try:
-                return await self._open(download, await port.send(download.send, download.run.attempt_limit()))
+                return await self._open(download, await port.send(download.variation, download.run.attempt_limit()))
             except Refused as refusal:
                 grant = download.failed(error, refusal, TRANSIENT)
             except Exception as again:

@@ -52,12 +52,12 @@ class Download:
     `check` if the response takes the place of the first one.
     """
 
-    __slots__ = ("is_new", "run", "send", "_because", "_exchange", "_handed_out", "_headers", "_is_pinned",
+    __slots__ = ("is_new", "run", "variation", "_because", "_exchange", "_handed_out", "_headers", "_is_pinned",
                  "_latest_response", "_received", "_rest", "_skipped_hash", "_starts_over", "_total", "_status",
                  "_to_skip")  # fmt: skip
 
     def __init__(self, exchange: "Exchange", status: int, headers: "Mapping[str, str]", handed_out: HandedOut) -> None:
-        self.send = ORIGINAL
+        self.variation = ORIGINAL
         self.is_new = False
         self._exchange = exchange
         self._status = status
@@ -66,8 +66,8 @@ class Download:
         self._starts_over = False  # True once the rest cannot be requested
         self._because: str | None = None  # the reason why nothing is requested any more
         self._received = 0
-        self._rest: ranges.DownloadRange | None = None  # that `send` requests; None: it requests the whole
-        self._is_pinned = False  # True if `send` makes the server compare the ETag or the generation
+        self._rest: ranges.DownloadRange | None = None  # that `variation` requests; None: it requests the whole
+        self._is_pinned = False  # True if `variation` makes the server compare the ETag or the generation
         self._latest_response: tuple[int | None, Mapping[str, str]] = (status, headers)  # the one being read
         self._total: int | None = None  # of the whole body, as the continuing response says
         self._to_skip = 0  # bytes of the response that the caller has already
@@ -75,7 +75,7 @@ class Download:
         self.run = self._begin()
 
     def broken(self, error: Exception, verdict: "Verdict") -> Grant | None:
-        """Return the retry that sends `send`, None to raise `error`, which broke the body.
+        """Return the retry that sends `variation`, None to raise `error`, which broke the body.
 
         `verdict` is the adapter's. Progress by ranges since the last break starts a new run.
         """
@@ -86,7 +86,7 @@ class Download:
         return self.failed(error, error, verdict)
 
     def failed(self, error: Exception, failure: Exception, verdict: "Verdict") -> Grant | None:
-        """Return the retry after `send` failed with `failure`, None to raise `error` (the break).
+        """Return the retry after `variation` failed with `failure`, None to raise `error` (the break).
 
         `verdict` is the adapter's on `failure`; a Refused brings its own.
         """
@@ -109,7 +109,7 @@ class Download:
         )
 
     def check(self, status: int, headers: "Mapping[str, str]") -> bool:
-        """Return whether to read the response to `send`; False if it says that the body was complete already.
+        """Return whether to read the response to `variation`; False if it says that the body was complete already.
 
         Raises Refused if it does not continue the body, as a rest or from its start. `headers` has lower-case names.
         """
@@ -132,7 +132,7 @@ class Download:
             else:
                 self._total = ranges.verify(rest, self._received, status, headers, named=self._is_pinned)
         except Unresumable as why:
-            is_other = status in (200, 206, 416) or bool(self.send.query)  # not what the request itself would get
+            is_other = status in (200, 206, 416) or bool(self.variation.query)  # not what the request itself would get
             if self._rest is None or (why.final and not (self._is_free and is_other)):
                 self._give_up(str(why))
             else:
@@ -180,7 +180,7 @@ class Download:
         return why
 
     def _plan(self) -> None:
-        """Set `send` to a request for the rest, or else for the whole; give up if neither is possible."""
+        """Set `variation` to a request for the rest, or else for the whole; give up if neither is possible."""
         stuck = self._exchange.stuck
         if stuck is not None:
             self._give_up(stuck)
@@ -197,7 +197,7 @@ class Download:
         if begun and self._headers.get("content-type", "").startswith("text/event-stream"):
             self._give_up("it is a stream of events, which continues elsewhere each time")
             return
-        self._rest, self._is_pinned, self.send = None, False, ORIGINAL
+        self._rest, self._is_pinned, self.variation = None, False, ORIGINAL
 
     def _ask_for_rest(self, rest: ranges.DownloadRange) -> None:
         request = self._exchange.request
@@ -208,7 +208,7 @@ class Download:
         has_generation = bool(preconditions.values(preconditions.split(request.target)[1], "generation"))
         if rest.generation is not None and not is_signed(request.target, request.headers.get("authorization", "")):
             query = "" if has_generation else f"generation={rest.generation}"
-        self._rest, self.send = rest, Variation(rest.headers(self._received), query)
+        self._rest, self.variation = rest, Variation(rest.headers(self._received), query)
         self._is_pinned = rest.is_conditional or (rest.generation is not None and (has_generation or query != ""))
 
     def _start_over(self, status: int, headers: "Mapping[str, str]") -> None:

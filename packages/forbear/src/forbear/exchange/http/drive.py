@@ -193,7 +193,7 @@ def drive(port: Sender[R]) -> R:
 
 
 def _send(port: Sender[R]) -> R:
-    return port.send(port.exchange.send, port.exchange.attempt_limit())
+    return port.send(port.exchange.variation, port.exchange.attempt_limit())
 
 
 def _read_back(port: Sender[R], look: "ReadBack", response: R) -> bool:

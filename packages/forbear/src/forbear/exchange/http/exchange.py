@@ -8,7 +8,7 @@ from forbear.core.attempt import Details
 from forbear.core.decide import Reason, Stop
 from forbear.core.report import Report, attach
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Safety, Verdict
-from forbear.exchange.call import Start, apply_rules, drop_proof, first_limit, is_only_of_user, with_proof
+from forbear.exchange.call_state import Start, apply_rules, drop_proof, first_limit, is_only_of_user, with_proof
 from forbear.exchange.http.request_state import RequestState
 from forbear.exchange.http.send import ORIGINAL, Body
 from forbear.exchange.interrupt import is_interrupt
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class Exchange(RequestState):
     """One request through its attempts.
 
-    The adapter sends `send`, reports the result (`failed` or `responded`), asks the returned grant, waits, and sends
+    The adapter sends `variation`, reports the result (`failed` or `responded`), asks the grant, waits, and sends
     again; None means that the caller gets the error or the response. `is_new_key` is True if forbear made the value of
     the key for this request, and `settles` if the adapter has an option `settle` that is not used.
 
@@ -44,7 +44,7 @@ class Exchange(RequestState):
     received more bytes. The time that sending takes says nothing about the outage.
     """
 
-    __slots__ = ("awaits", "reports", "run", "runtime", "send", "started",
+    __slots__ = ("awaits", "reports", "run", "runtime", "started", "variation",
                  "_body", "_is_new_key", "_settles", "_spending", "_unexecuted")  # fmt: skip
 
     run: Run | None
@@ -64,7 +64,7 @@ class Exchange(RequestState):
         settles: bool = False,
     ) -> None:
         super().__init__(policy, service, describe, key, vouch)
-        self.send = ORIGINAL
+        self.variation = ORIGINAL
         self.runtime = start.runtime
         self.reports = start.reports
         self.awaits = start.awaits
@@ -147,7 +147,7 @@ class Exchange(RequestState):
     def responded(
         self, status: int, headers: Mapping[str, str], response: object, body: Callable[[], bytes] | None = None
     ) -> Grant | None:
-        """Return the retry that sends `send` after a response, None to give the response to the caller.
+        """Return the retry that sends `variation` after a response, None to give the response to the caller.
 
         A status of 400 or more is judged by the service, unless the user knows better. On any other, `on_result` judges
         the client's `response`. `body` returns the body of a failed response, None if it was not read.
@@ -169,7 +169,7 @@ class Exchange(RequestState):
         elif self._session is not None and self._body.why_not_again() is None:
             rest = self._session.responded(status, headers)
             if rest is not None:
-                self.send = rest
+                self.variation = rest
                 return Grant(self.runtime, 0.0)
         if status < 400 and policy.checks_values:
             verdict = policy.verdict_of_value(response)
@@ -309,5 +309,5 @@ class Exchange(RequestState):
         grant = run.after(failure)
         self._unexecuted = failure.verdict.kind is Kind.NOT_EXECUTED and not run.in_doubt
         if grant is not None and session is not None:
-            self.send = session.ask(self.service, self.request)
+            self.variation = session.ask(self.service, self.request)
         return grant

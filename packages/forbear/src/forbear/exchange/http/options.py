@@ -4,7 +4,7 @@ import sys
 
 from forbear.core import check
 from forbear.core.record import Record
-from forbear.exchange.call import check_word, refuse_for_clients
+from forbear.exchange.call_state import check_word, refuse_for_clients
 from forbear.exchange.chosen import NO_CHANGES, PolicyChanges, choose, refuse_unraised
 from forbear.http import bodies
 from forbear.http.api import Api, IdempotencyKey

@@ -12,7 +12,7 @@ from forbear.core.check import INFINITY
 from forbear.core.report import Report
 from forbear.core.service import Judgement
 from forbear.evidence.sent import UNEXECUTED
-from forbear.exchange.call import Start
+from forbear.exchange.call_state import Start
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, new_token
 from forbear.exchange.http.request_state import EndedRequest

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from forbear.core.verdict import TRANSIENT
-from forbear.exchange.call import drop_proof
+from forbear.exchange.call_state import drop_proof
 from forbear.exchange.http.download import Download, Refused
 from forbear.exchange.http.drive import Port
 from forbear.exchange.http.responses import HandedOut, is_continued
@@ -125,7 +125,7 @@ class Reader(Iterator[bytes], Generic[R]):
             self._close_response()
             grant.sleep()
             try:
-                return self._open(download, port.send(download.send, download.run.attempt_limit()))
+                return self._open(download, port.send(download.variation, download.run.attempt_limit()))
             except Refused as refusal:
                 grant = download.failed(error, refusal, TRANSIENT)
             except Exception as again:

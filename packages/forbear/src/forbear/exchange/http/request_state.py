@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from forbear.core.events import Operation
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.evidence.sent import Sent
-from forbear.exchange.call import FORBIDDEN
+from forbear.exchange.call_state import FORBIDDEN
 from forbear.exchange.http.send import ChunkSession
 from forbear.http.api import IdempotencyKey
 from forbear.http.request import Request, method_label

@@ -90,7 +90,7 @@ class ChunkSession:
 
         A request without Content-Range carries all of the object.
         """
-        part = ranges.sent(request.headers)
+        part = ranges.read_sent_range(request.headers)
         if part is None:
             return None
         end = None if part.last is None else part.last + 1

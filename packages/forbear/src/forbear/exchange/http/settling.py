@@ -9,7 +9,7 @@ from contextlib import suppress
 from forbear.core.check import is_mapping
 from forbear.core.record import Record
 from forbear.core.verdict import PERMANENT
-from forbear.exchange.call import check_word
+from forbear.exchange.call_state import check_word
 from forbear.http.patterns import covers, patterns
 from forbear.http.request import OVERRIDES, Request, identify, is_signed, joined
 from forbear.http.status import reason

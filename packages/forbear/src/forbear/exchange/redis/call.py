@@ -24,7 +24,7 @@ from typing import Any, cast
 from forbear.core.decide import Reason
 from forbear.core.report import text_of
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
-from forbear.exchange.call import FORBIDDEN, CallState, Start, is_only_of_user, with_proof
+from forbear.exchange.call_state import FORBIDDEN, CallState, Start, is_only_of_user, with_proof
 from forbear.exchange.interrupt import is_interrupt
 from forbear.exchange.redis.blocking import blocking_time
 from forbear.exchange.redis.descriptions import SentCommands
@@ -52,7 +52,7 @@ class RedisCall(CallState):
     after a failure, or if the policy judges values. `entry` is what is sent in the ledger, None if it does no harm.
     """
 
-    __slots__ = ("is_unexecuted", "raised", "sent", "settings", "_describe", "_work")
+    __slots__ = ("is_unexecuted", "raised", "sent", "settings", "_describe", "_commands")
 
     def __init__(
         self,
@@ -68,19 +68,19 @@ class RedisCall(CallState):
         self.sent = sent
         self.raised: Exception  # the exception to raise in the end
         self.is_unexecuted = False  # what the last attempt sent, and no earlier one may have been executed
-        self._describe = cast("Callable[[Any, Safe], SentCommands]", describe)  # None where `work` is another one
-        self._work: SentCommands | None = None
+        self._describe = cast("Callable[[Any, Safe], SentCommands]", describe)  # None where `commands` is another one
+        self._commands: SentCommands | None = None
         self.entry = entry
 
     @property
-    def work(self) -> SentCommands:
-        if self._work is None:
-            self._work = self._describe(self.sent, self.settings.safe)
-        return self._work
+    def commands(self) -> SentCommands:
+        if self._commands is None:
+            self._commands = self._describe(self.sent, self.settings.safe)
+        return self._commands
 
     def count(self) -> None:
         """Count the first attempt in the budget; Throttled, with a report, if the budget refuses it."""
-        self.begin(lambda: self.work.operation, None)
+        self.begin(lambda: self.commands.operation, None)
 
     def find_limit(self) -> float | None:
         """Return the seconds that the next attempt may take, None for no limit.
@@ -98,10 +98,10 @@ class RedisCall(CallState):
     def failed(self, error: Exception) -> "Grant | None":
         """Return the grant of the next step, None to give up; its verdict decides."""
         self.raised = error
-        work = self.work
-        proven = verdict_of(error, work)
+        commands = self.commands
+        proven = verdict_of(error, commands)
         verdict = self.find_verdict(error, proven)
-        return self.follow(verdict, error, work, by_word=is_only_of_user(verdict, proven))
+        return self.follow(verdict, error, commands, by_word=is_only_of_user(verdict, proven))
 
     def go_on(self) -> None:
         self.is_unexecuted = False
@@ -116,12 +116,12 @@ class RedisCall(CallState):
             return None
         if self.entry is not None:
             self.entry.done()
-        return self.judge_value(value, self.work)
+        return self.judge_value(value, self.commands)
 
     def cut_off(self, error: BaseException) -> None:
-        """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the work is harmless."""
+        """Attach a report to `error`, a cancellation or interrupt under way, unless a repeat is harmless."""
         self.is_unexecuted = phase_of(error) is Phase.BEFORE and (self.run is None or not self.run.in_doubt)
-        self._leave_in_doubt(error, self.work)
+        self._leave_in_doubt(error, self.commands)
 
     def end(self) -> None:
         """Count the end, also of a wait that was cut off; what was certainly not executed leaves the ledger."""
@@ -145,19 +145,19 @@ class RedisCall(CallState):
         return with_proof(self.policy.verdict_of_error(error), verdict)
 
     def follow(
-        self, verdict: Verdict, error: Exception, work: SentCommands, *, by_word: bool = False
+        self, verdict: Verdict, error: Exception, commands: SentCommands, *, by_word: bool = False
     ) -> "Grant | None":
-        """Return the grant after `verdict` on the `error` of `work`, None to give up.
+        """Return the grant after `verdict` on the `error` of `commands`, None to give up.
 
         With `by_word`, only the user calls the failure NOT_EXECUTED.
         """
-        run = self.begin_run(work.operation, None)
+        run = self.begin_run(commands.operation, None)
         text = hide_arguments(text_of(error))[:_LONGEST_TEXT]
-        if work.scripted and verdict.kind is Kind.TRANSIENT:
+        if commands.scripted and verdict.kind is Kind.TRANSIENT:
             run.in_doubt = True  # whatever a script answers, it may have written before
         if verdict.kind is Kind.PERMANENT and is_interrupt(error):
-            self._leave_in_doubt(error, work)
-        self.is_unexecuted = not run.in_doubt and is_refused(verdict, error, work)
+            self._leave_in_doubt(error, commands)
+        self.is_unexecuted = not run.in_doubt and is_refused(verdict, error, commands)
         lowered = text.lower()
         try:
             return run.after(
@@ -165,16 +165,16 @@ class RedisCall(CallState):
                     verdict,
                     error,
                     text=text,
-                    unsafe=self._find_reason(work),
-                    maybe_done=work.scripted or any(part in lowered for part in work.texts),
-                    vouched=by_word or (work.vouched and verdict.kind is not Kind.NOT_EXECUTED),
+                    unsafe=self._find_reason(commands),
+                    maybe_done=commands.scripted or any(part in lowered for part in commands.texts),
+                    vouched=by_word or (commands.vouched and verdict.kind is not Kind.NOT_EXECUTED),
                 )
             )
         except Exception as broken:
-            self._leave_in_doubt(broken, work, verdict_of(error, work))
+            self._leave_in_doubt(broken, commands, verdict_of(error, commands))
             raise
 
-    def judge_value(self, value: object, work: SentCommands) -> "Grant | None":
+    def judge_value(self, value: object, commands: SentCommands) -> "Grant | None":
         """Return the grant after `on_result` has judged a value, None if it accepts the value or the run gives up."""
         policy = self.policy
         try:
@@ -183,32 +183,32 @@ class RedisCall(CallState):
                 self.succeeded()
                 return None
             name, text = refusal_of(value)
-            vouched = work.vouched or verdict.kind is Kind.NOT_EXECUTED
-            unsafe = self._find_reason(work)
-            run = self.begin_run(work.operation, None)
+            vouched = commands.vouched or verdict.kind is Kind.NOT_EXECUTED
+            unsafe = self._find_reason(commands)
+            run = self.begin_run(commands.operation, None)
             return run.after(DetailedFailure(verdict, name=name, text=text, unsafe=unsafe, vouched=vouched))
         except Exception as broken:
-            self._leave_in_doubt(broken, work, TRANSIENT)
+            self._leave_in_doubt(broken, commands, TRANSIENT)
             raise
 
-    def _leave_in_doubt(self, error: BaseException, work: SentCommands, verdict: Verdict | None = None) -> None:
-        """Attach a report to `error`, of the user's code or a cancellation, unless repeating the work is harmless.
+    def _leave_in_doubt(self, error: BaseException, commands: SentCommands, verdict: Verdict | None = None) -> None:
+        """Attach a report to `error`, of the user's code or a cancellation, unless a repeat is harmless.
 
         It is harmless, too, if nothing was executed, by the `verdict` or without one by the error's phase.
         """
-        unsafe = self._find_reason(work)
+        unsafe = self._find_reason(commands)
         is_sent = phase_of(error) is not Phase.BEFORE if verdict is None else verdict.kind is not Kind.NOT_EXECUTED
         if is_sent and unsafe is not None:
-            run = self.begin_run(work.operation, None)
+            run = self.begin_run(commands.operation, None)
             leave_in_doubt(error, run.operation, unsafe, run.runtime, run.started, number=run.attempt)
 
-    def _find_reason(self, work: SentCommands) -> str | None:
-        """Return why the work is not repeated, with the cure if the policy lets it work; None if it may be repeated."""
+    def _find_reason(self, commands: SentCommands) -> str | None:
+        """Return why the commands are not repeated, with the cure if the policy lets it work; None if they may be."""
         permitted = self.policy.repeatable is not False
-        if work.repeatable:
-            return None if permitted else f"{work.operation} {FORBIDDEN}"
-        why = work.unsafe or Reason.UNSAFE.value
-        return f"{why}{work.cure}" if work.unsafe and permitted else why
+        if commands.repeatable:
+            return None if permitted else f"{commands.operation} {FORBIDDEN}"
+        why = commands.unsafe or Reason.UNSAFE.value
+        return f"{why}{commands.cure}" if commands.unsafe and permitted else why
 
 
 def _has_errors(value: object) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 from forbear.core.dataclass import replace
 from forbear.core.report import attach, report
 from forbear.core.verdict import Kind
-from forbear.exchange.call import Start
+from forbear.exchange.call_state import Start
 from forbear.exchange.redis.call import RedisCall
 from forbear.exchange.redis.descriptions import SentCommands, describe_command, describe_together, judge_together
 from forbear.exchange.redis.settings import RedisSettings
@@ -79,7 +79,7 @@ class Repair(RedisCall):
 
         One command that may have been executed and must not be executed twice is enough to give up.
         """
-        stack, work = self.sent, self.work
+        stack, commands = self.sent, self.commands
         harmful = decisive = None
         vouched = False
         errors = Counter(id(queued.result) for queued in stack if isinstance(queued.result, Exception))
@@ -99,7 +99,7 @@ class Repair(RedisCall):
         decisive = harmful or decisive
         if decisive is None:
             return None
-        return self.follow(*decisive, replace(work, repeatable=harmful is None, vouched=vouched))
+        return self.follow(*decisive, replace(commands, repeatable=harmful is None, vouched=vouched))
 
     def annotate(self) -> None:
         """Attach the run's report, if it has one, to every error that has none: the first error is raised."""

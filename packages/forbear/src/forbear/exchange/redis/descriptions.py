@@ -11,7 +11,7 @@ from forbear.core.dataclass import dataclass
 from forbear.core.service import cure_for
 from forbear.core.verdict import Safety
 from forbear.evidence.readers.redis import describe_sent
-from forbear.exchange.call import judge_described
+from forbear.exchange.call_state import judge_described
 from forbear.run.ledger import Entry, enter, has_reads, note_read
 from forbear.run.scope import Scope, has_open_scopes, open_scopes
 from forbear.services.redis.batch import classify_many
@@ -21,7 +21,7 @@ from forbear.services.redis.vouch import UNVOUCHED, Safe, option_for, vouched
 from forbear.services.redis.words import Command
 
 if TYPE_CHECKING:
-    from forbear.exchange.call import Described
+    from forbear.exchange.call_state import Described
 
 
 class promised(Scope):  # noqa: N801 - used like a function

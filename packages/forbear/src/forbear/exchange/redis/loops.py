@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from forbear.core.report import report
-from forbear.exchange.call import Start
+from forbear.exchange.call_state import Start
 from forbear.exchange.redis.call import RedisCall
 from forbear.exchange.redis.cluster import QueuedCommand, Repair, list_commands, list_results
 from forbear.exchange.redis.descriptions import SUBSCRIPTION, SentCommands, enter_commands

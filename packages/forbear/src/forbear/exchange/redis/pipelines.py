@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from forbear.core.dataclass import dataclass, replace
 from forbear.core.verdict import CONFLICT, PERMANENT, Kind
-from forbear.exchange.call import is_only_of_user
+from forbear.exchange.call_state import is_only_of_user
 from forbear.exchange.redis.call import RedisCall
 from forbear.exchange.redis.descriptions import (
     TRANSACTION,
@@ -128,16 +128,16 @@ class WatchStep(RedisCall):
         if str(error) == BEGIN_AGAIN:
             return None  # the error of a step within this one, such as loading scripts first
         failure = failure_of(error) if self.sent.watched else error
-        work = replace(self.work, watched=False)
+        commands = replace(self.commands, watched=False)
         earlier = self._take_run()
         if is_watch_error(failure):  # another client was quicker
             self.is_unexecuted = True
             if self._counts:
-                self.follow(CONFLICT, failure, work)
+                self.follow(CONFLICT, failure, commands)
             return None
-        verdict = verdict_of(failure, work)
-        unexecuted = self.is_unexecuted = is_refused(verdict, failure, work)
-        harmless = verdict.kind is Kind.NOT_EXECUTED or (verdict.kind is Kind.TRANSIENT and work.repeatable)
+        verdict = verdict_of(failure, commands)
+        unexecuted = self.is_unexecuted = is_refused(verdict, failure, commands)
+        harmless = verdict.kind is Kind.NOT_EXECUTED or (verdict.kind is Kind.TRANSIENT and commands.repeatable)
         begins_again = harmless and state.at_once is None and is_watch_error(error)
         if not self._counts:
             self.raised = error if begins_again else failure
@@ -148,7 +148,7 @@ class WatchStep(RedisCall):
             return None  # a policy for some errors only: no reason to end the caller's loop
         self.raised = failure
         harmless = harmless and verdict.kind is not Kind.PERMANENT
-        grant = self.follow(verdict.replace(kind=Kind.NOT_EXECUTED) if harmless else verdict, failure, work)
+        grant = self.follow(verdict.replace(kind=Kind.NOT_EXECUTED) if harmless else verdict, failure, commands)
         self.is_unexecuted = unexecuted
         return grant if harmless else None
 
@@ -164,7 +164,7 @@ class WatchStep(RedisCall):
         if self._counts:
             self.run = run
             if self.policy.checks_values:
-                self.judge_value(value, replace(self.work, repeatable=False))
+                self.judge_value(value, replace(self.commands, repeatable=False))
             else:
                 self.succeeded()
         if self.entry is not None:
@@ -201,7 +201,7 @@ class TransactionCall(RedisCall):
         self.delay = delay
 
     @property
-    def work(self) -> SentCommands:
+    def commands(self) -> SentCommands:
         """The description of what the current cycle has sent so far: before EXEC, only what was sent at once counts."""
         state: PipelineState = self.sent
         queued = TRANSACTION if state.queued is None else state.queued.describe(self.settings.safe)
@@ -217,18 +217,18 @@ class TransactionCall(RedisCall):
         self.raised = error
         if not self.sent.failed:
             return self.follow(PERMANENT, error, TRANSACTION)  # the caller's function failed by itself
-        work = self.work
-        proven = verdict_of(error, work)
+        commands = self.commands
+        proven = verdict_of(error, commands)
         verdict = self.find_verdict(error, proven)
         by_word = is_only_of_user(verdict, proven)
         if not all(one.repeatable for one in self._judge_at_once()):
             # A command that was sent at once has taken effect, whatever comes of EXEC, as a script may have.
-            work = replace(work, scripted=True)
+            commands = replace(commands, scripted=True)
             if verdict.kind is Kind.NOT_EXECUTED:
                 verdict, by_word = verdict.replace(kind=Kind.TRANSIENT), False
         if verdict.kind is Kind.CONFLICT:
             verdict = verdict.replace(kind=Kind.NOT_EXECUTED, delay=self.delay)
-        return self.follow(verdict, error, work, by_word=by_word)
+        return self.follow(verdict, error, commands, by_word=by_word)
 
     def returned(self, value: object) -> None:
         """Count a success; `on_result` does not see the value, which may be that of the caller's function."""

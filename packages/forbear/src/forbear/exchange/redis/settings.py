@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
 from forbear.core.check import INFINITY
-from forbear.exchange.call import first_limit, refuse_for_clients
+from forbear.exchange.call_state import first_limit, refuse_for_clients
 from forbear.exchange.chosen import KEYWORDS_OF_CLIENTS, refuse_unraised
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets

@@ -127,33 +127,33 @@ _DEMOTED = "The previous master is now a slave"
 _RAISED_AT_ONCE = ("BusyLoadingError", "ClusterDownError", "MasterDownError")
 
 
-def verdict_of(error: BaseException, work: SentCommands) -> Verdict:
-    """Return the verdict on `work`, the description of what an attempt sent, after the attempt ended with `error`.
+def verdict_of(error: BaseException, commands: SentCommands) -> Verdict:
+    """Return the verdict on `commands`, the description of what an attempt sent, after the attempt ended with `error`.
 
     Where the client failed again while it cleaned up, the first failure counts, unless the later error is permanent and
-    the work is repeatable. A proof that nothing was executed becomes CONFLICT for watched work. It becomes TRANSIENT if
-    a script was executed, or if several nodes got a part. What a signal handler raised is PERMANENT.
+    the commands are repeatable. A proof that nothing was executed becomes CONFLICT for watched commands. It becomes
+    TRANSIENT if a script was executed, or if several nodes got a part. What a signal handler raised is PERMANENT.
     """
     if is_interrupt(error):
         return PERMANENT
-    verdict = _verdict_of_one(error, work)
+    verdict = _verdict_of_one(error, commands)
     first = _first(error)
-    if first is not error and not (verdict.kind is Kind.PERMANENT and work.repeatable):
+    if first is not error and not (verdict.kind is Kind.PERMANENT and commands.repeatable):
         # A cancelled command says nothing about its outcome; a redirection was followed by the client itself.
-        redirected = replace(work, redirected=True)
+        redirected = replace(commands, redirected=True)
         verdict = _verdict_of_one(first, redirected) if isinstance(first, Exception) else TRANSIENT
     if verdict.kind is Kind.NOT_EXECUTED:
         # A script may answer with any error after it wrote, also among the responses of EXEC. Before EXEC, and if that
         # was refused, none was executed. If MULTI was refused, what follows was executed at once, or refused.
         aborted = _is_aborted(first)
         refused = aborted or has_frame(first, READS_QUEUED)
-        if (work.scripted and phase_of(first) is not Phase.BEFORE and not refused) or (
+        if (commands.scripted and phase_of(first) is not Phase.BEFORE and not refused) or (
             has_frame(first, READS_MULTI) and not aborted
         ):
             return verdict.replace(kind=Kind.TRANSIENT)
-        if work.watched:
+        if commands.watched:
             return CONFLICT
-        if len(work.nodes) > 1:
+        if len(commands.nodes) > 1:
             return verdict.replace(kind=Kind.TRANSIENT)
     return verdict
 
@@ -193,8 +193,8 @@ def _first(error: BaseException) -> BaseException:
     return first
 
 
-def _verdict_of_one(error: BaseException, work: SentCommands) -> Verdict:
-    """Return the verdict on `work` after one error, without regard to the errors that it hides.
+def _verdict_of_one(error: BaseException, commands: SentCommands) -> Verdict:
+    """Return the verdict on `commands` after one error, without regard to the errors that it hides.
 
     A WatchError is a CONFLICT. An error before anything was sent is NOT_EXECUTED, but PERMANENT for a refused
     certificate and for errors that are permanent by themselves. Once something was sent, only words of the server can
@@ -212,30 +212,30 @@ def _verdict_of_one(error: BaseException, work: SentCommands) -> Verdict:
         return TRANSIENT if verdict.kind is Kind.NOT_EXECUTED else verdict
     response = response_of(error)
     if response is not None:
-        return _verdict_of_response(error, response, verdict, work)
+        return _verdict_of_response(error, response, verdict, commands)
     if str(error) == _DEMOTED:
-        return NOT_EXECUTED if work.atomic else TRANSIENT
+        return NOT_EXECUTED if commands.atomic else TRANSIENT
     if is_unreadable(error):
         return TRANSIENT
-    if verdict.throttled and work.atomic:
+    if verdict.throttled and commands.atomic:
         return verdict  # too many clients: the server refused the connection and closed it
     return TRANSIENT if verdict.kind is Kind.NOT_EXECUTED and phase is Phase.AFTER else verdict
 
 
-def _verdict_of_response(error: BaseException, response: str, verdict: Verdict, work: SentCommands) -> Verdict:
-    """Return the verdict on `work` after an error `response`; `verdict` is the service's on the error.
+def _verdict_of_response(error: BaseException, response: str, verdict: Verdict, commands: SentCommands) -> Verdict:
+    """Return the verdict on `commands` after an error `response`; `verdict` is the service's on the error.
 
     If EXEC was refused, the service's verdict on the response alone counts instead. Otherwise NOT_EXECUTED becomes
-    TRANSIENT for work that is not atomic. It becomes PERMANENT for a response that only the caller can obey, such as
-    MOVED or NOSCRIPT, unless the work is `redirected`.
+    TRANSIENT for commands that are not atomic. It becomes PERMANENT for a response that only the caller can obey, such
+    as MOVED or NOSCRIPT, unless they are `redirected`.
     """
     # Refused before EXEC, so nothing of the transaction was executed; no server answers EXEC itself with LOADING.
     at_once = type(error).__name__ in _RAISED_AT_ONCE and phase_of(error) is Phase.AFTER
-    if _is_aborted(error) or (work.atomic and at_once):
+    if _is_aborted(error) or (commands.atomic and at_once):
         verdict = verdict_of_response(response)
-    elif verdict.kind is Kind.NOT_EXECUTED and not work.atomic:
+    elif verdict.kind is Kind.NOT_EXECUTED and not commands.atomic:
         return verdict.replace(kind=Kind.TRANSIENT)
-    if verdict.kind is Kind.NOT_EXECUTED and response.startswith(_FOR_THE_CALLER) and not work.redirected:
+    if verdict.kind is Kind.NOT_EXECUTED and response.startswith(_FOR_THE_CALLER) and not commands.redirected:
         return PERMANENT
     return verdict
 
@@ -252,13 +252,13 @@ def _is_untrusted(error: BaseException) -> bool:
     return isinstance(find_context(error), ssl.SSLCertVerificationError)
 
 
-def is_refused(verdict: Verdict, error: Exception, work: SentCommands) -> bool:
-    """Return whether nothing of the work was executed: that is proven, or the server has refused its one command.
+def is_refused(verdict: Verdict, error: Exception, commands: SentCommands) -> bool:
+    """Return whether none of the commands was executed: that is proven, or the server has refused its one command.
 
     An error among the responses of EXEC says nothing about the other commands of the transaction.
     """
     if verdict.kind in (Kind.NOT_EXECUTED, Kind.CONFLICT):
         return True
-    if verdict.kind is not Kind.PERMANENT or not work.atomic or work.scripted or len(work.nodes) > 1:
+    if verdict.kind is not Kind.PERMANENT or not commands.atomic or commands.scripted or len(commands.nodes) > 1:
         return False
-    return response_of(error) is not None and (not work.transaction or _is_aborted(error))
+    return response_of(error) is not None and (not commands.transaction or _is_aborted(error))

@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import BotoCoreError, NoCredentialsError, ParamValidationError
 
 import forbear
-from forbear.clients._botocore.call import AwsAttempts
+from forbear.clients._botocore.attempts import AwsAttempts
 from forbear.clients.botocore import install
 from forbear.services import aws as service_of_aws
 from forbear.services.aws.vouch import AwsVouch

@@ -9,7 +9,7 @@ from forbear.core.check import INFINITY
 from forbear.core.report import ATTRIBUTE, Report
 from forbear.core.verdict import Kind, Verdict
 from forbear.evidence.sent import AwsCall, Sent
-from forbear.exchange.call import RetriedCall, with_proof
+from forbear.exchange.call_state import RetriedCall, with_proof
 from forbear.grpc.call import RpcSubject
 from forbear.http.bodies import position, rewind
 from forbear.policy import Policy
@@ -26,7 +26,7 @@ from forbear.services.aws.vouch import AwsVouch, vouched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from forbear.exchange.call import Described
+    from forbear.exchange.call_state import Described
     from forbear.run.grant import Grant
 
 _RESOURCES = (

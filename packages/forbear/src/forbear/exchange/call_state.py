@@ -56,7 +56,7 @@ class Start:
 
 
 class CallState(Start):
-    """The state of a call. None without: its `entry` in the ledger, the adapter's `key`, and the `run` of failures."""
+    """The state of a call: its `entry` in the ledger, the adapter's `key`, and the `run` of a failure; or None each."""
 
     __slots__ = ("entry", "key", "policy", "run", "spending")
 
