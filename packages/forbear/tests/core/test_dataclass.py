@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 import pytest
 
 from forbear.core import dataclass as ours
+from forbear.core.record import Record
 
 T = TypeVar("T")
 Use = Callable[[Any, Any, Any], Any]
@@ -152,3 +153,19 @@ def test_replace_and_pickle() -> None:
     assert pickle.loads(pickle.dumps(value)) == value
     with pytest.raises(ValueError, match="no 3"):
         ours.replace(value, second=3)
+
+
+def test_the_methods_of_a_base_class_stay() -> None:
+    """A record that is made so is shown, changed and compared as any other record, and refuses to be set."""
+
+    @ours.dataclass(frozen=True, slots=True)
+    class Point(Record):
+        """A record of two fields."""
+
+        x: int
+        y: int = 0
+
+    assert (repr(Point(1)), repr(Point(1).replace(y=2))) == ("Point(x=1)", "Point(x=1, y=2)")
+    assert Point(1) == Point(1, 0)
+    with pytest.raises(AttributeError, match="derive a changed copy"):
+        Point(1).x = 2  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue]

@@ -2,6 +2,7 @@
 
 from forbear.core import check
 from forbear.core.budget import MICRO, SHORTEST_WINDOW, SLOTS, Ratio, micro, tokens, turn
+from forbear.core.dataclass import dataclass
 from forbear.core.record import UserRecord
 from forbear.core.verdict import Kind
 
@@ -36,6 +37,7 @@ class RequestRatio(Ratio):
         pass  # the first attempt has paid in
 
 
+@dataclass(frozen=True, slots=True)
 class ActiveShare(UserRecord):
     """At most a `share` of the active calls may be retries, or `least` retries at a time, if that is more (Envoy).
 
@@ -48,17 +50,14 @@ class ActiveShare(UserRecord):
     [True, False, False]
     """
 
-    __slots__ = ("share", "least")
+    share: float = 0.2
+    least: int = 3
 
-    share: float
-    least: int
-
-    def __init__(self, share: float = 0.2, least: int = 3) -> None:
-        tokens("share", share, least=0)
-        if share > 1:
-            raise ValueError(f"`share` must be at most 1, which is 100 %, got {check.shown(share)}")
-        check.at_least("least", least, 0, what="a whole number of retries", whole=True)
-        self._set(share=share, least=least)
+    def __post_init__(self) -> None:
+        tokens("share", self.share, least=0)
+        if self.share > 1:
+            raise ValueError(f"`share` must be at most 1, which is 100 %, got {check.shown(self.share)}")
+        check.at_least("least", self.least, 0, what="a whole number of retries", whole=True)
 
     def start(self) -> list[int]:
         """Return the counters of a new budget, both 0: the attempts that have not ended, and the retries among them.
@@ -94,6 +93,7 @@ class ActiveShare(UserRecord):
         pass  # `release` has counted the end of the attempt
 
 
+@dataclass(frozen=True, slots=True)
 class ClientThrottle(UserRecord):
     """Google SRE's client throttle: it refuses attempts before they are sent, the more the service refuses itself.
 
@@ -111,20 +111,17 @@ class ClientThrottle(UserRecord):
     ['OSError', 'OSError', 'OSError', 'Throttled', 'Throttled', 'Throttled']
     """
 
-    __slots__ = ("k", "window", "least")
+    k: float = 2
+    window: float = 120
+    least: int = 10
 
-    k: float
-    window: float
-    least: int
-
-    def __init__(self, k: float = 2, window: float = 120, least: int = 10) -> None:
-        check.positive("k", k)
-        if micro(k) <= MICRO:
-            raise ValueError(f"`k` must be more than 1, or the throttle never opens again, got {check.shown(k)}")
-        check.positive_seconds("window", window)
-        check.at_least("window", window, SHORTEST_WINDOW)
-        check.at_least("least", least, 0, what="a whole number of requests", whole=True)
-        self._set(k=k, window=window, least=least)
+    def __post_init__(self) -> None:
+        check.positive("k", self.k)
+        if micro(self.k) <= MICRO:
+            raise ValueError(f"`k` must be more than 1, or the throttle never opens again, got {check.shown(self.k)}")
+        check.positive_seconds("window", self.window)
+        check.at_least("window", self.window, SHORTEST_WINDOW)
+        check.at_least("least", self.least, 0, what="a whole number of requests", whole=True)
 
     def start(self) -> list[int]:
         """Return the counters of a new budget, all 0.

@@ -5,6 +5,7 @@ attempts are in `core.admission`.
 """
 
 from forbear.core import check
+from forbear.core.dataclass import dataclass
 from forbear.core.record import UserRecord
 from forbear.core.verdict import Kind
 
@@ -65,6 +66,7 @@ def check_rule(rule: "Any") -> "BudgetRule":
     return rule  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True, slots=True)
 class TokenBucket(UserRecord):
     """A bucket of at most `capacity` tokens, at first full: a success adds `deposit`, a retry takes `cost`.
 
@@ -83,40 +85,22 @@ class TokenBucket(UserRecord):
     True
     """
 
-    __slots__ = ("capacity", "deposit", "cost", "refund", "throttled_cost", "timeout_cost")
+    capacity: float = 10
+    deposit: float = 0.1
+    cost: float = 1
+    refund: bool = False
+    throttled_cost: float | None = None
+    timeout_cost: float | None = None
 
-    capacity: float
-    deposit: float
-    cost: float
-    refund: bool
-    throttled_cost: float | None
-    timeout_cost: float | None
-
-    def __init__(
-        self,
-        capacity: float = 10,
-        deposit: float = 0.1,
-        cost: float = 1,
-        refund: bool = False,
-        throttled_cost: float | None = None,
-        timeout_cost: float | None = None,
-    ) -> None:
-        tokens("capacity", capacity)
-        tokens("deposit", deposit, least=0)
-        tokens("cost", cost)
-        check.flag("refund", refund)
-        if throttled_cost is not None:
-            tokens("throttled_cost", throttled_cost)
-        if timeout_cost is not None:
-            tokens("timeout_cost", timeout_cost)
-        self._set(
-            capacity=capacity,
-            deposit=deposit,
-            cost=cost,
-            refund=refund,
-            throttled_cost=throttled_cost,
-            timeout_cost=timeout_cost,
-        )
+    def __post_init__(self) -> None:
+        tokens("capacity", self.capacity)
+        tokens("deposit", self.deposit, least=0)
+        tokens("cost", self.cost)
+        check.flag("refund", self.refund)
+        if self.throttled_cost is not None:
+            tokens("throttled_cost", self.throttled_cost)
+        if self.timeout_cost is not None:
+            tokens("timeout_cost", self.timeout_cost)
 
     def start(self) -> list[int]:
         """Return the counters of a new budget, in micro-tokens: its tokens (all of them), then capacity and deposit.
@@ -140,6 +124,7 @@ class TokenBucket(UserRecord):
         state[0] = min(state[0] + (cost if cost and self.refund else state[2]), state[1])
 
 
+@dataclass(frozen=True, slots=True)
 class Throttle(UserRecord):
     """The gRPC retry throttle (gRFC A6): a failure takes one token, and a retry needs more than half of them left.
 
@@ -153,15 +138,12 @@ class Throttle(UserRecord):
     [True, True, True, True, False, False]
     """
 
-    __slots__ = ("max_tokens", "token_ratio")
+    max_tokens: float = 10
+    token_ratio: float = 0.1
 
-    max_tokens: float
-    token_ratio: float
-
-    def __init__(self, max_tokens: float = 10, token_ratio: float = 0.1) -> None:
-        tokens("max_tokens", max_tokens)
-        tokens("token_ratio", token_ratio)
-        self._set(max_tokens=max_tokens, token_ratio=token_ratio)
+    def __post_init__(self) -> None:
+        tokens("max_tokens", self.max_tokens)
+        tokens("token_ratio", self.token_ratio)
 
     def start(self) -> list[int]:
         """Return the counters of a new budget, in micro-tokens: its tokens (all), then `max_tokens`, `token_ratio`."""
@@ -180,6 +162,7 @@ class Throttle(UserRecord):
         state[0] = min(state[0] + state[2], state[1])
 
 
+@dataclass(frozen=True, slots=True)
 class Ratio(UserRecord):
     """At most `ratio` retries for each success of the last `window` seconds, plus `floor` retries per second.
 
@@ -195,18 +178,15 @@ class Ratio(UserRecord):
     [True, True, False]
     """
 
-    __slots__ = ("ratio", "window", "floor")
+    ratio: float = 0.2
+    window: float = 10
+    floor: float = 0
 
-    ratio: float
-    window: float
-    floor: float
-
-    def __init__(self, ratio: float = 0.2, window: float = 10, floor: float = 0) -> None:
-        tokens("ratio", ratio)
-        check.positive_seconds("window", window)
-        check.at_least("window", window, SHORTEST_WINDOW)
-        tokens("floor", floor, least=0)
-        self._set(ratio=ratio, window=window, floor=floor)
+    def __post_init__(self) -> None:
+        tokens("ratio", self.ratio)
+        check.positive_seconds("window", self.window)
+        check.at_least("window", self.window, SHORTEST_WINDOW)
+        tokens("floor", self.floor, least=0)
 
     def start(self) -> list[int]:
         """Return the counters of a new budget, all 0.

@@ -4,8 +4,8 @@ The standard `dataclass` compiles up to eight functions for each class, and impo
 `__init__`; the other methods are shared or ask the fields. Type checkers see the standard one. So does who asks
 `dataclasses.fields`, `asdict` or `replace` about a class or a value: the standard description is made then.
 
-Each class has slots. It has no order, no `ClassVar` and no fields of a base class. The options that it knows are
-`frozen` and `kw_only`, and those of `_Field`.
+Each class has slots. It has no order, no `ClassVar` and no fields of a base class. The methods of a base class stay:
+a `Record` keeps its own. The options that it knows are `frozen` and `kw_only`, and those of `_Field`.
 """
 
 import sys
@@ -65,7 +65,10 @@ def _decorate(*, slots: bool, frozen: bool = False, kw_only: bool = False) -> "C
         given = {name: own.pop(name, _MISSING) for name in kinds}
         fields = {name: each if type(each) is _Field else _Field(default=each) for name, each in given.items()}
         init = _make_init(cls, fields, frozen, kw_only)
-        body = _make_methods(kinds, fields, frozen, kw_only) | own | {"__slots__": tuple(kinds), "__init__": init}
+        inherited = {name for base in cls.__mro__[1:-1] for name in vars(base)}
+        methods = _make_methods(kinds, fields, frozen, kw_only)
+        body = {name: each for name, each in methods.items() if name not in inherited}
+        body |= own | {"__slots__": tuple(kinds), "__init__": init}
         metaclass: Any = type(cls)
         made: type[Any] = metaclass(cls.__name__, cls.__bases__, body)
         made.__qualname__ = cls.__qualname__

@@ -3,6 +3,7 @@
 A run whose first attempt succeeds or fails permanently emits none. The two events of shared budgets belong to no run.
 """
 
+from forbear.core.dataclass import dataclass
 from forbear.core.record import Record
 
 TYPE_CHECKING = False
@@ -39,6 +40,7 @@ def label_of(operation: str) -> str:
     return operation.label if isinstance(operation, Operation) else operation
 
 
+@dataclass(frozen=True, slots=True)
 class Failed(Record):
     """Attempt number `attempt` of `operation` failed, `elapsed` seconds into the run.
 
@@ -56,8 +58,6 @@ class Failed(Record):
     (1, 'TimeoutError', 'slow')
     """
 
-    __slots__ = ("operation", "attempt", "elapsed", "error", "text", "verdict", "name")
-
     operation: str
     attempt: int
     elapsed: float
@@ -66,27 +66,8 @@ class Failed(Record):
     verdict: "Verdict"
     name: str
 
-    def __init__(
-        self,
-        operation: str,
-        attempt: int,
-        elapsed: float,
-        error: BaseException | None,
-        text: str,
-        verdict: "Verdict",
-        name: str,
-    ) -> None:
-        self._set(
-            operation=operation,
-            attempt=attempt,
-            elapsed=elapsed,
-            error=error,
-            text=text,
-            verdict=verdict,
-            name=name,
-        )
 
-
+@dataclass(frozen=True, slots=True)
 class Scheduled(Record):
     """After a wait of `delay` seconds, attempt number `attempt` will start; `failure` is the failed attempt before it.
 
@@ -95,30 +76,16 @@ class Scheduled(Record):
     asked for none. Example: see `Failed`.
     """
 
-    __slots__ = ("operation", "attempt", "elapsed", "delay", "failure", "vouched", "wait_from")
-
     operation: str
     attempt: int
     elapsed: float
     delay: float
     failure: "Attempt"
-    vouched: bool
-    wait_from: str | None
-
-    def __init__(
-        self,
-        operation: str,
-        attempt: int,
-        elapsed: float,
-        delay: float,
-        failure: "Attempt",
-        vouched: bool = False,
-        wait_from: str | None = None,
-    ) -> None:
-        self._set(operation=operation, attempt=attempt, elapsed=elapsed, delay=delay, failure=failure)
-        self._set(vouched=vouched, wait_from=wait_from)
+    vouched: bool = False
+    wait_from: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class Recovered(Record):
     """The run succeeded on attempt number `attempt`, after at least one failure, `elapsed` seconds into the run.
 
@@ -128,30 +95,16 @@ class Recovered(Record):
     `billed` is True if an earlier attempt may have cost money, as calls of language models do. Example: see `Failed`.
     """
 
-    __slots__ = ("operation", "attempt", "elapsed", "failures", "maybe_done", "settled", "billed")
-
     operation: str
     attempt: int
     elapsed: float
     failures: "tuple[Attempt, ...]"
-    maybe_done: bool
-    settled: bool
-    billed: bool
-
-    def __init__(
-        self,
-        operation: str,
-        attempt: int,
-        elapsed: float,
-        failures: "tuple[Attempt, ...]",
-        maybe_done: bool = False,
-        settled: bool = False,
-        billed: bool = False,
-    ) -> None:
-        self._set(operation=operation, attempt=attempt, elapsed=elapsed, failures=failures)
-        self._set(maybe_done=maybe_done, settled=settled, billed=billed)
+    maybe_done: bool = False
+    settled: bool = False
+    billed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
 class GaveUp(Record):
     """The run gave up; `report` has the reason and the attempts.
 
@@ -159,48 +112,36 @@ class GaveUp(Record):
     `Failed`.
     """
 
-    __slots__ = ("operation", "report")
-
     operation: str
     report: "Report"
 
-    def __init__(self, operation: str, report: "Report") -> None:
-        self._set(operation=operation, report=report)
 
-
+@dataclass(frozen=True, slots=True)
 class Succeeded(Record):
     """The run succeeded on attempt number `attempt`, `elapsed` seconds after it began; for `on_success` only.
 
     Other listeners get `Recovered` instead, and nothing for a success at once. Example: see `Failed`.
     """
 
-    __slots__ = ("operation", "attempt", "elapsed")
-
     operation: str
     attempt: int
     elapsed: float
 
-    def __init__(self, operation: str, attempt: int, elapsed: float) -> None:
-        self._set(operation=operation, attempt=attempt, elapsed=elapsed)
 
-
+@dataclass(frozen=True, slots=True)
 class WouldStop(Record):
     """Attempt number `attempt` would have ended the run, as `text` says, but the policy has `enforce="warn"`.
 
     The attempt may have been executed, and a repeat could do harm. It is repeated all the same. Example: see `Failed`.
     """
 
-    __slots__ = ("operation", "attempt", "elapsed", "text")
-
     operation: str
     attempt: int
     elapsed: float
     text: str
 
-    def __init__(self, operation: str, attempt: int, elapsed: float, text: str) -> None:
-        self._set(operation=operation, attempt=attempt, elapsed=elapsed, text=text)
 
-
+@dataclass(frozen=True, slots=True)
 class BudgetDegraded(Record):
     """A shared budget cannot ask its server, as `text` says (without secrets), and lives on the process's own credit.
 
@@ -208,29 +149,20 @@ class BudgetDegraded(Record):
     such event comes before the server is back. Example: see `Failed`.
     """
 
-    __slots__ = ("operation", "text", "pause")
-
     operation: str
     text: str
     pause: float
 
-    def __init__(self, operation: str, text: str, pause: float) -> None:
-        self._set(operation=operation, text=text, pause=pause)
 
-
+@dataclass(frozen=True, slots=True)
 class BudgetRestored(Record):
     """The server of a shared budget answers again, after `elapsed` seconds; `operation` is as for `BudgetDegraded`.
 
     Example: see `Failed`.
     """
 
-    __slots__ = ("operation", "elapsed")
-
     operation: str
     elapsed: float
-
-    def __init__(self, operation: str, elapsed: float) -> None:
-        self._set(operation=operation, elapsed=elapsed)
 
 
 Event = Failed | Scheduled | Recovered | GaveUp | WouldStop | BudgetDegraded | BudgetRestored

@@ -1,6 +1,7 @@
 """Presets: limits and waits for typical situations. What is transient and what is safe stays with the policy."""
 
 from forbear.core.backoff import Exponential
+from forbear.core.dataclass import dataclass
 from forbear.core.limits import Limits
 from forbear.core.record import Record
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from forbear.core.protocols import Backoff
 
 
+@dataclass(frozen=True, slots=True)
 class Preset(Record):
     """Limits and a backoff under a `name`, with the `reason` for these figures in one or two sentences.
 
@@ -19,15 +21,10 @@ class Preset(Record):
     (Limits(attempts=4, timeout=10), Exponential(initial=0.5, maximum=4.0))
     """
 
-    __slots__ = ("name", "limits", "backoff", "reason")
-
     name: str
     limits: Limits
     backoff: "Backoff"
     reason: str
-
-    def __init__(self, name: str, limits: Limits, backoff: "Backoff", reason: str) -> None:
-        self._set(name=name, limits=limits, backoff=backoff, reason=reason)
 
 
 PRESETS: "Mapping[str, Preset]" = {

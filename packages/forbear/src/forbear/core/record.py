@@ -41,8 +41,10 @@ While it does not change, no inner run has made a report, and no adapter an entr
 class Record:
     """A frozen, comparable, picklable value. Its fields are the names in `__slots__` of its class and of the bases.
 
-    Setting or deleting a field raises AttributeError. Only values of the same class can be equal. A subclass lists its
-    own fields in `__slots__`, takes all fields by the same names in `__init__` and stores them with `_set`.
+    Setting or deleting a field raises AttributeError. Only values of the same class can be equal. A subclass is a
+    frozen `dataclass` of `forbear.core.dataclass`. Or it lists its own fields in `__slots__`, takes all fields by the
+    same names in `__init__` and stores them with `_set`: one that `import forbear` loads, or whose parameters have
+    other types than its fields.
 
     >>> class Point(Record):
     ...     __slots__ = ("x", "y")

@@ -3,6 +3,7 @@
 `forbear.http.request.HttpService` and `forbear.grpc.call.RpcService` extend `Service` with the requests they judge.
 """
 
+from forbear.core.dataclass import dataclass
 from forbear.core.record import Record
 from forbear.core.verdict import Safety
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
             ...
 
 
+@dataclass(frozen=True, slots=True)
 class Judgement(Record):
     """The safety of one request, call or command, as its service judges it.
 
@@ -50,46 +52,19 @@ class Judgement(Record):
     (False, ('ifGenerationMatch=', 'generation='))
     """
 
-    __slots__ = (
-        "service", "operation", "safety", "conditions", "met", "repeatable", "maybe_done", "mutation", "session",
-        "refused", "vouched", "unknown", "billed",
-    )  # fmt: skip
-
     service: str
     operation: str | None
     safety: Safety
-    conditions: tuple[str, ...]
-    met: str | None
-    repeatable: bool
-    maybe_done: tuple[int, ...]
-    mutation: bool
-    session: bool
-    refused: str | None
-    vouched: bool
-    unknown: str | None
-    billed: bool
-
-    def __init__(
-        self,
-        service: str,
-        operation: str | None,
-        safety: Safety,
-        conditions: tuple[str, ...] = (),
-        met: str | None = None,
-        repeatable: bool = False,
-        maybe_done: tuple[int, ...] = (),
-        mutation: bool = True,
-        session: bool = False,
-        refused: str | None = None,
-        vouched: bool = False,
-        unknown: str | None = None,
-        billed: bool = False,
-    ) -> None:
-        self._set(
-            service=service, operation=operation, safety=safety, conditions=conditions, met=met, repeatable=repeatable,
-            maybe_done=maybe_done, mutation=mutation, session=session, refused=refused,
-            vouched=vouched, unknown=unknown, billed=billed,
-        )  # fmt: skip
+    conditions: tuple[str, ...] = ()
+    met: str | None = None
+    repeatable: bool = False
+    maybe_done: tuple[int, ...] = ()
+    mutation: bool = True
+    session: bool = False
+    refused: str | None = None
+    vouched: bool = False
+    unknown: str | None = None
+    billed: bool = False
 
     def may_cost(self, status: object = None) -> bool:
         """Return whether an attempt that ended with this HTTP status may have cost money; one too many (429) did not.
@@ -99,6 +74,7 @@ class Judgement(Record):
         return self.billed and status != 429
 
 
+@dataclass(frozen=True, slots=True)
 class TableEntry(Record):
     """One row of a table, in the form that every service shares: one operation and its safety.
 
@@ -113,47 +89,19 @@ class TableEntry(Record):
     - `columns` has the row as its file has it.
     """
 
-    __slots__ = (
-        "id", "rpc", "safety", "conditions", "fields", "disputed", "documented", "maybe_done", "is_read", "source",
-        "effect", "note", "columns",
-    )  # fmt: skip
-
     id: str
-    rpc: str
     safety: Safety
-    conditions: tuple[str, ...]
-    fields: tuple[str, ...]
-    disputed: tuple[str, ...]
-    documented: tuple[str, ...] | None
-    maybe_done: tuple[str, ...]
-    is_read: bool
     source: str
     effect: str
-    note: str
     columns: "Mapping[str, str]"
-
-    def __init__(
-        self,
-        id: str,
-        safety: Safety,
-        *,
-        source: str,
-        effect: str,
-        columns: "Mapping[str, str]",
-        rpc: str = "",
-        conditions: tuple[str, ...] = (),
-        fields: tuple[str, ...] = (),
-        disputed: tuple[str, ...] = (),
-        documented: tuple[str, ...] | None = None,
-        maybe_done: tuple[str, ...] = (),
-        is_read: bool = False,
-        note: str = "",
-    ) -> None:
-        self._set(
-            id=id, rpc=rpc, safety=safety, conditions=conditions, fields=fields, disputed=disputed,
-            documented=documented, maybe_done=maybe_done, is_read=is_read, source=source, effect=effect, note=note,
-            columns=columns,
-        )  # fmt: skip
+    rpc: str = ""
+    conditions: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    disputed: tuple[str, ...] = ()
+    documented: tuple[str, ...] | None = None
+    maybe_done: tuple[str, ...] = ()
+    is_read: bool = False
+    note: str = ""
 
 
 class OperationSet(str):

@@ -6,6 +6,7 @@ from socket import gaierror
 
 from forbear.core.chain import arguments_of, cause_of, chain, context_of, read
 from forbear.core.check import is_mapping
+from forbear.core.dataclass import dataclass
 from forbear.core.record import Record
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict, settle
 from forbear.grpc.status import verdict as grpc_verdict
@@ -33,6 +34,7 @@ _WRAPPED = ("orig", "last_exception", "reason")
 """Attributes in which libraries keep the error that they wrap."""
 
 
+@dataclass(frozen=True, slots=True)
 class TransientErrors(Record):
     """A judge of any client's errors, for `on` of `forbear.retry`; `forbear.transient` is the one to use.
 
@@ -46,13 +48,8 @@ class TransientErrors(Record):
     'transient'
     """
 
-    __slots__ = ("one_transaction",)
-
     judges_errors = True  # and no values, so it is no `on_result`
-    one_transaction: bool
-
-    def __init__(self, one_transaction: bool = False) -> None:
-        self._set(one_transaction=one_transaction)
+    one_transaction: bool = False
 
     @property
     def transaction(self) -> "TransientErrors":

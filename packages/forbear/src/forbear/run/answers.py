@@ -4,6 +4,7 @@
 """
 
 from forbear.core.check import in_seconds, seconds
+from forbear.core.dataclass import dataclass
 from forbear.core.record import Record
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 
@@ -77,19 +78,15 @@ def refusal_of(value: object) -> tuple[str, str]:
 TYPES = (type, tuple)  # a constant: the union `type | tuple` would be built again for each error
 
 
+@dataclass(frozen=True, slots=True)
 class AnyOf(Record):
     """The judge for an `on` of types and functions together: the first function that asks for a retry decides.
 
     Without one, an error of the types is TRANSIENT. For any other error a CONFLICT counts before PERMANENT.
     """
 
-    __slots__ = ("types", "judges")
-
     types: tuple[type[Exception], ...]
     judges: "tuple[Callable[[Exception], Any], ...]"
-
-    def __init__(self, types: tuple[type[Exception], ...], judges: "tuple[Callable[[Exception], Any], ...]") -> None:
-        self._set(types=types, judges=judges)
 
     def __call__(self, error: Exception) -> Verdict:
         """Return the verdict on an error."""
