@@ -7,6 +7,7 @@ from operator import itemgetter
 from types import AsyncGeneratorType, GeneratorType, GetSetDescriptorType, MemberDescriptorType
 
 from forbear.core.check import is_mapping
+from forbear.core.dataclass import dataclass
 from forbear.http.request import Request, join_lines, joined
 
 TYPE_CHECKING = False
@@ -22,6 +23,7 @@ UNEXECUTED = frozenset({307, 308})
 """Redirects that ask for the same request elsewhere: it was not executed here (RFC 9110, 15.4.8 and 15.4.9)."""
 
 
+@dataclass(slots=True)
 class Sent:
     """One request that an error shows.
 
@@ -48,34 +50,26 @@ class Sent:
     It has bodies and headers, so it must not outlive the judgement.
     """
 
+    client: str
+    protocol: str
+    method: str
+    subject: "Any" = None
+    unread: str | None = None
+    unsent: bool | None = None
+    hop: bool = False
+    status: int | None = None
     service: str | None = None
     operation: "tuple[str, dict[str, Any]] | None" = None
     holders: "set[int] | None" = None
-    is_variable = False
-    watched = False
+    is_variable: bool = False
+    watched: bool = False
     cure: str | None = None
     streams: tuple[object, ...] = ()
-    rewound = False
+    rewound: bool = False
 
-    def __init__(
-        self,
-        client: str,
-        protocol: str,
-        method: str,
-        subject: "Any" = None,
-        unread: str | None = None,
-        unsent: bool | None = None,
-        hop: bool = False,
-        status: int | None = None,
-    ) -> None:
-        self.client = client
-        self.protocol = protocol
-        self.method = method
-        self.subject = subject
-        self.unread = "its URL is not known" if unread is None and subject is None and protocol == "http" else unread
-        self.unsent = unsent
-        self.hop = hop
-        self.status = status
+    def __post_init__(self) -> None:
+        if self.unread is None and self.subject is None and self.protocol == "http":
+            self.unread = "its URL is not known"
 
     def __repr__(self) -> str:
         """Return client and method; all else may be secret."""
@@ -87,6 +81,7 @@ class Sent:
         return self.subject.resource if isinstance(self.subject, Request) else ""
 
 
+@dataclass(slots=True)
 class Statement:
     """A statement of SQL, as a driver or SQLAlchemy has it.
 
@@ -98,37 +93,31 @@ class Statement:
     - `unchanged` is True if the connection has not changed a row since it was opened.
     """
 
-    __slots__ = ("autocommit", "connection", "still_open", "text", "unchanged")
-
-    def __init__(self, text: str, *, autocommit: bool | None, connection: "tuple[int, ...]" = ()) -> None:
-        self.text = text
-        self.autocommit = autocommit
-        self.connection = connection
-        self.still_open = self.unchanged = False
+    text: str
+    autocommit: bool | None
+    connection: tuple[int, ...] = ()
+    still_open: bool = False
+    unchanged: bool = False
 
 
+@dataclass(slots=True)
 class AwsCall:
     """A call of an operation of AWS: its full name, "dynamodb.PutItem", botocore's model of it, and the parameters.
 
     The parameters are {} if they are not known.
     """
 
-    __slots__ = ("model", "operation", "parameters")
-
-    def __init__(self, operation: str, model: "Any", parameters: "dict[str, Any]") -> None:
-        self.operation = operation
-        self.model = model
-        self.parameters = parameters
+    operation: str
+    model: "Any"
+    parameters: "dict[str, Any]"
 
 
+@dataclass(slots=True)
 class NamedCall:
     """A call that its name stands for, such as "kafka.Produce", and the parameters that decide about it."""
 
-    __slots__ = ("name", "parameters")
-
-    def __init__(self, name: str, parameters: "dict[str, Any]") -> None:
-        self.name = name
-        self.parameters = parameters
+    name: str
+    parameters: "dict[str, Any]"
 
 
 def get_own(thing: object, name: str) -> "Any":

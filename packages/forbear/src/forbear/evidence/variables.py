@@ -283,7 +283,6 @@ def _read_words(look: Look, frame: "FrameType") -> bool:
     if type(method) is not str or method.upper() not in _ACTING:
         return False
     subject = request_of(method.upper(), next((names[name] for name in _PLACES if name in names), None))
-    sent = Sent(client_of(frame), "http", method.upper(), subject)
-    sent.holders, sent.is_variable = {id(frame)}, True
+    sent = Sent(client_of(frame), "http", method.upper(), subject, holders={id(frame)}, is_variable=True)
     look.add(id(frame), sent)
     return True

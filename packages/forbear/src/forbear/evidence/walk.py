@@ -257,9 +257,8 @@ def _read_remote(error: BaseException, look: Look) -> None:
         for module, found in FRAMES.get(function, {}).items():
             if name.endswith("/" + module.replace(".", "/")) and (not look.sent or found == "requests:redirects"):
                 client = module if module == "http.client" else top_of(module)
-                sent = Sent(client, "", "", unread="its traceback is in another process")
-                sent.cure = "decorate the function that runs in the other process"
-                look.add(id(error), sent)
+                cure = "decorate the function that runs in the other process"
+                look.add(id(error), Sent(client, "", "", unread="its traceback is in another process", cure=cure))
                 return
 
 

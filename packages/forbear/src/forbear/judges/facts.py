@@ -4,6 +4,7 @@ Here are those about requests of HTTP, which ask the service that knows the requ
 """
 
 from forbear.apis import find_api
+from forbear.core.dataclass import dataclass
 from forbear.core.decide import Reason
 from forbear.core.report import report_on
 from forbear.core.service import Judgement, OperationSet
@@ -106,6 +107,7 @@ class Facts:
         return ("://" in word or isinstance(word, OperationSet)) and covers(patterns(word), self._call)
 
 
+@dataclass(slots=True)
 class Word:
     """The knowledge of an adapter about a request that it sent.
 
@@ -114,22 +116,11 @@ class Word:
     - `automatic` is the span of the key that it made for the request, None without one.
     """
 
-    __slots__ = ("apis", "automatic", "judgement", "safe", "vouched")
-
-    def __init__(
-        self,
-        judgement: Judgement | None = None,
-        *,
-        vouched: bool = False,
-        safe: tuple[str, ...] = (),
-        apis: "tuple[Api, ...]" = (),
-        automatic: float | None = None,
-    ) -> None:
-        self.judgement = judgement
-        self.vouched = vouched
-        self.safe = safe
-        self.apis = apis
-        self.automatic = automatic
+    judgement: Judgement | None = None
+    vouched: bool = False
+    safe: tuple[str, ...] = ()
+    apis: "tuple[Api, ...]" = ()
+    automatic: float | None = None
 
 
 VOUCH_FOR_ALL = "if a second execution does no harm, say so: repeatable=True"

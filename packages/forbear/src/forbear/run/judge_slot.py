@@ -7,6 +7,7 @@ import os
 import sys
 
 from forbear.core.chain import context_of, traceback_of
+from forbear.core.dataclass import dataclass
 from forbear.run.judges import CHOICES, load_judge
 
 TYPE_CHECKING = False
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
             ...
 
 
+@dataclass(slots=True)
 class RunContext:
     """The failed call of a function, for whoever judges what it sent.
 
@@ -44,21 +46,11 @@ class RunContext:
     - `read` returns what adapters have read in the attempt; few failures need it.
     """
 
-    __slots__ = ("run", "function", "args", "kwargs", "read")
-
-    def __init__(
-        self,
-        run: "RunState",
-        function: object,
-        args: "tuple[Any, ...]",
-        kwargs: "Mapping[str, Any]",
-        read: "Callable[[RunState], Sequence[object]] | None" = None,
-    ) -> None:
-        self.run = run
-        self.function = function
-        self.args = args
-        self.kwargs = kwargs
-        self.read = read
+    run: "RunState"
+    function: object
+    args: "tuple[Any, ...]"
+    kwargs: "Mapping[str, Any]"
+    read: "Callable[[RunState], Sequence[object]] | None" = None
 
     @property
     def plan(self) -> "RetryPlan":

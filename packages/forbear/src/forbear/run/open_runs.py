@@ -9,6 +9,7 @@ import sys
 from _thread import get_ident
 
 from forbear.core.check import INFINITY
+from forbear.core.dataclass import dataclass
 from forbear.run.harm import open_logs
 
 TYPE_CHECKING = False
@@ -56,6 +57,7 @@ _inherited: list[float] = []
 """The runs of the process that this one was forked from; its attempts end there."""
 
 
+@dataclass(slots=True)
 class OpenRun:
     """A run around the caller.
 
@@ -63,13 +65,10 @@ class OpenRun:
     reports and entries before that. `is_beyond` is True for a run beyond an event loop, outside of all contexts.
     """
 
-    __slots__ = ("attempt", "is_beyond", "reports", "started")
-
-    def __init__(self, started: float, attempt: int, reports: int) -> None:
-        self.started = started
-        self.attempt = attempt
-        self.reports = reports
-        self.is_beyond = False
+    started: float
+    attempt: int
+    reports: int
+    is_beyond: bool = False
 
 
 def outermost_run() -> OpenRun | None:

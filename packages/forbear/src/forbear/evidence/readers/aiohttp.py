@@ -86,7 +86,7 @@ def _add(
 ) -> Sent:
     text = str(url) if package(url) == "yarl" else url
     subject = request_of(method, text, headers_of(headers), body)
-    sent = Sent("aiohttp", "http", method if type(method) is str else "", subject, hop=hop)
-    sent.status, sent.unsent = status, False if hop or status is not None else unsent
+    unsent = False if hop or status is not None else unsent
+    sent = Sent("aiohttp", "http", method if type(method) is str else "", subject, None, unsent, hop, status)
     look.add(id(key), sent, enter=not hop)
     return sent

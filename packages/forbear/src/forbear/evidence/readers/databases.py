@@ -162,8 +162,7 @@ def _add(
 ) -> None:
     words = text.split(None, 1) if len(text) <= _LONGEST else []
     unread = None if words else "its statement is not known"
-    subject = Statement(text[:_LONGEST], autocommit=autocommit, connection=connection)
-    subject.still_open = still_open
+    subject = Statement(text[:_LONGEST], autocommit, connection, still_open)
     look.add(key, Sent(client, "sql", words[0].upper() if words else "", subject, unread=unread))
 
 
@@ -249,9 +248,8 @@ def read_code(look: Look, error: BaseException, code: object) -> None:
         is_open = _ask(connection, "in_transaction")
         if is_open is not None or is_script:  # a closed connection tells nothing more
             autocommit = is_script or _commits_alone(connection)
-            subject = Statement("", autocommit=autocommit, connection=(id(connection), *through))
-            subject.still_open = bool(is_open)
-            subject.unchanged = not is_script and _ask(connection, "total_changes") == 0
+            unchanged = not is_script and _ask(connection, "total_changes") == 0
+            subject = Statement("", autocommit, (id(connection), *through), bool(is_open), unchanged)
             look.add(id(connection), Sent("sqlite3", "sql", "", subject))
 
 

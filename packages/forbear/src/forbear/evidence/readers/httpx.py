@@ -103,10 +103,9 @@ def _add(
         subject = None if is_long else Request(method, host, target, _headers_of(headers), body, scheme)
     else:
         subject = request_of(method, str(url) if package(url) in _OWN else url, _headers_of(headers), body)
-    sent = Sent(client, "http", method, subject, None, unsent, hop, status)
     stream = kept.get("stream")
-    sent.rewound = type(stream).__name__ == "MultipartStream"
-    sent.streams = list_streams(get_own(stream, "_stream"))
+    rewound, streams = type(stream).__name__ == "MultipartStream", list_streams(get_own(stream, "_stream"))
+    sent = Sent(client, "http", method, subject, None, unsent, hop, status, rewound=rewound, streams=streams)
     look.add(id(request), sent, enter=not hop)
 
 

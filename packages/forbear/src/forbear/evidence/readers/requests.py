@@ -66,8 +66,8 @@ def _add(look: Look, request: object, *, hop: bool = False, status: int | None =
     if type(method) is not str:
         method = ""
     subject = request_of(method, kept.get("url"), _headers_of(kept.get("headers")), body_of(kept.get("body")))
-    sent = Sent(client, "http", method, subject, None, unsent, hop, status)
-    sent.streams = list_streams(kept.get("body"))
+    streams = list_streams(kept.get("body"))
+    sent = Sent(client, "http", method, subject, None, unsent, hop, status, streams=streams)
     look.add(id(request), sent, enter=not hop)
 
 

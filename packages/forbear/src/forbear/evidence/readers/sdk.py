@@ -130,9 +130,8 @@ def _add_answered(
 ) -> None:
     text = method.upper() if type(method) is str else ""
     subject = request_of(text, url, headers_of(headers)) if text else None
-    sent = Sent(client, "http", text, subject, unsent=False)
-    sent.status = status if type(status) is int else None
-    look.add(key, sent)
+    known = status if type(status) is int else None
+    look.add(key, Sent(client, "http", text, subject, unsent=False, status=known))
 
 
 def read_storage(look: Look, trace: "TracebackType") -> None:
@@ -171,9 +170,8 @@ def read_call(look: Look, trace: "TracebackType") -> None:
     unread = "the frames do not show its model" if subject.model is None else None
     below = find_below(trace, (*_BUILDERS, "_make_request", "_make_api_call"), *_BOTOCORE)
     unsent = True if below in _BUILDERS else None
-    sent = Sent("botocore", "aws", name, subject, unread=unread, unsent=unsent)
-    sent.streams = list_streams(*(each for each in subject.parameters.values() if type(each) not in (dict, list)))
-    look.add(id(trace.tb_frame), sent)
+    streams = list_streams(*(each for each in subject.parameters.values() if type(each) not in (dict, list)))
+    look.add(id(trace.tb_frame), Sent("botocore", "aws", name, subject, unread, unsent, streams=streams))
 
 
 def read_loop(look: Look, trace: "TracebackType") -> None:

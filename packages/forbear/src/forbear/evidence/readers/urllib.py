@@ -42,8 +42,8 @@ def read_connection(look: Look, trace: "TracebackType") -> None:
         url = path if "://" in path else f"{scheme}://{host}:{port}{path}"
         subject = request_of(method, url, headers_of(names.get("headers")), body_of(names.get("body")))
     unsent = bool(find_below(trace, ("connect",), "http.client"))
-    sent = Sent("http.client", "http", str(method or ""), subject, unsent=unsent)
-    sent.streams = list_streams(names.get("body"))
+    streams = list_streams(names.get("body"))
+    sent = Sent("http.client", "http", str(method or ""), subject, unsent=unsent, streams=streams)
     look.add(id(trace.tb_frame), sent)  # a connection may have sent another one before
 
 
@@ -70,11 +70,9 @@ def read_body(look: Look, trace: "TracebackType") -> None:
 
 def read_answered(look: Look, error: BaseException, response: object) -> None:
     """Read the request of a response, which knows its URL if it is one of urllib."""
-    method = get_own(response, "_method")
+    method, status = get_own(response, "_method"), get_own(response, "status")
     subject = request_of(method, get_own(response, "url"))
-    sent = Sent("http.client", "http", str(method or ""), subject, unsent=False)
-    sent.status = get_own(response, "status")
-    look.add(id(response), sent)
+    look.add(id(response), Sent("http.client", "http", str(method or ""), subject, unsent=False, status=status))
 
 
 def read_procedure(look: Look, trace: "TracebackType") -> None:
@@ -125,6 +123,5 @@ def _add(look: Look, request: object, method: object, *, hop: bool = False) -> N
     subject = request_of(method, get_own(request, "_full_url"), headers_of(headers), body_of(content))
     if known is not None and known.method != method and subject is not None:
         del look.sent[id(request)]  # a request whose method was a guess
-    sent = Sent("urllib", "http", str(method), subject, hop=hop, unsent=False if hop else None)
-    sent.streams = list_streams(content)
-    look.add(id(request), sent)
+    unsent, streams = False if hop else None, list_streams(content)
+    look.add(id(request), Sent("urllib", "http", str(method), subject, hop=hop, unsent=unsent, streams=streams))

@@ -44,9 +44,8 @@ def read_request(look: Look, trace: "TracebackType") -> None:
         _add_redirected(look, response, url)
         return
     subject = request_of(method, url, headers_of(names.get("headers")), body_of(names.get("body")))
-    sent = Sent("urllib3", "http", method, subject, None, unsent)
-    sent.streams = list_streams(names.get("body"))
-    look.add(id(trace.tb_frame), sent)
+    streams = list_streams(names.get("body"))
+    look.add(id(trace.tb_frame), Sent("urllib3", "http", method, subject, unsent=unsent, streams=streams))
 
 
 def _is_again(look: Look, trace: "TracebackType") -> bool:
@@ -80,10 +79,9 @@ def read_redirected(look: Look, trace: "TracebackType") -> None:
 
 
 def _add_redirected(look: Look, response: object, url: object) -> None:
-    method = get_own(get_own(response, "_original_response"), "_method")
+    method, status = get_own(get_own(response, "_original_response"), "_method"), get_own(response, "status")
     subject = request_of(method, url)
-    sent = Sent("urllib3", "http", str(method or ""), subject, hop=True, unsent=False)
-    sent.status = get_own(response, "status")
+    sent = Sent("urllib3", "http", str(method or ""), subject, hop=True, unsent=False, status=status)
     look.add(id(response), sent, enter=False)
 
 
@@ -118,9 +116,8 @@ def read_answered(look: Look, error: BaseException, response: object) -> None:
             hop = Sent("urllib3", "http", was, request_of(was or None, each.url), None, False, True, each.status)
             look.add(id(each), hop, enter=False)
     subject = request_of(method, _url(get_own(response, "_pool"), url))
-    sent = Sent("urllib3", "http", str(method or ""), subject, unsent=False)
-    sent.status = get_own(response, "status")
-    look.add(id(response), sent)
+    status = get_own(response, "status")
+    look.add(id(response), Sent("urllib3", "http", str(method or ""), subject, unsent=False, status=status))
 
 
 def _url(pool: object, url: object) -> str | None:
