@@ -3,6 +3,7 @@
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from types import TracebackType
     from typing import Any
 
 MOST = 100
@@ -29,6 +30,18 @@ def read(thing: object, name: str) -> "Any":
         return getattr(thing, name, None)
     except Exception:
         return None
+
+
+def entries_of(trace: "TracebackType | None") -> "Iterator[TracebackType]":
+    """Yield the entries of a traceback from this one on, the outermost first."""
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
+def innermost_of(error: BaseException) -> "TracebackType | None":
+    """Return the last entry of an error's traceback, that of the function which raised it; None without a traceback."""
+    return next(reversed(list(entries_of(traceback_of(error)))), None)
 
 
 def find_wrapped(error: BaseException) -> "list[object]":

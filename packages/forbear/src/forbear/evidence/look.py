@@ -2,8 +2,10 @@
 
 import sys
 from io import BufferedWriter, TextIOWrapper
+from itertools import islice, takewhile
 from opcode import opmap
 
+from forbear.core.chain import entries_of
 from forbear.core.report import report_on
 from forbear.evidence.objects import IS_FUNCTION, list_near
 from forbear.evidence.sent import GENERATORS, SOURCES, Sent, is_helper, top_of
@@ -136,11 +138,7 @@ class Look:
 
     def list_callers(self, trace: "TracebackType") -> "list[TracebackType]":
         """Return the entries before one of the current traceback, the nearest first."""
-        entry = self.traces[-1]
-        callers: list[TracebackType] = []
-        while entry is not None and entry is not trace:
-            callers.append(entry)
-            entry = entry.tb_next
+        callers = list(takewhile(lambda entry: entry is not trace, entries_of(self.traces[-1])))
         return callers[: -_MOST_CALLERS - 1 : -1]
 
     def find_above(self, trace: "TracebackType", test: "Callable[[object], object]") -> "Any":
@@ -198,14 +196,11 @@ class Look:
         found: list[object] = []
         seeks = False
         for first in self.traces:
-            entry, left = first, _MOST_CALLERS
-            while entry is not None and left:
+            own = (entry for entry in entries_of(first) if client_of(entry.tb_frame) not in NO_CALLERS)
+            for entry in islice(own, _MOST_CALLERS):
                 code = entry.tb_frame.f_code
-                if client_of(entry.tb_frame) not in NO_CALLERS:
-                    seeks = seeks or "seek" in code.co_names
-                    left -= 1
-                    found += list_files(self.names(entry), code) if _reads(code) else ()
-                entry = entry.tb_next
+                seeks = seeks or "seek" in code.co_names
+                found += list_files(self.names(entry), code) if _reads(code) else ()
         return found, seeks
 
 
@@ -247,21 +242,16 @@ def client_of(frame: "FrameType") -> str:
 
 def find_below(trace: "TracebackType", functions: tuple[str, ...], *modules: str) -> str:
     """Return the first function below `trace` that is among those of the modules, by default of any; "" if none is."""
-    following = trace.tb_next
-    while following is not None:
-        name = following.tb_frame.f_code.co_name
-        if name in functions and (not modules or following.tb_frame.f_globals.get("__name__") in modules):
+    for entry in entries_of(trace.tb_next):
+        name = entry.tb_frame.f_code.co_name
+        if name in functions and (not modules or entry.tb_frame.f_globals.get("__name__") in modules):
             return name
-        following = following.tb_next
     return ""
 
 
 def is_among(trace: "TracebackType", *clients: str) -> bool:
     """Return whether all frames below `trace` are those of clients: nobody else, who may have tried, is between."""
-    following = trace.tb_next
-    while following is not None and client_of(following.tb_frame) in clients:
-        following = following.tb_next
-    return following is None
+    return all(client_of(entry.tb_frame) in clients for entry in entries_of(trace.tb_next))
 
 
 def is_first_try(error: BaseException) -> bool:

@@ -8,10 +8,11 @@ from collections import deque
 from contextvars import ContextVar, copy_context
 from functools import partial
 from gc import get_referents
-from itertools import islice
+from itertools import chain, islice
 from opcode import opmap
 from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 
+from forbear.core.chain import entries_of
 from forbear.evidence.sent import WHOLE, classes_of, dict_of, get_own, is_stream, top_of
 
 TYPE_CHECKING = False
@@ -76,11 +77,8 @@ def reach(roots: "Iterable[Any]", names: "Collection[str]") -> "Iterator[Any]":
 def find_roots(*traces: "TracebackType | None") -> "tuple[list[Any], set[str]]":
     """Return what the code of tracebacks can reach: globals that it names, and context variables; and those names."""
     places: dict[CodeType, Mapping[str, Any]] = {}
-    for entry in traces:
-        trace = entry
-        while trace is not None:
-            places[trace.tb_frame.f_code] = trace.tb_frame.f_globals
-            trace = trace.tb_next
+    for entry in chain.from_iterable(map(entries_of, traces)):
+        places[entry.tb_frame.f_code] = entry.tb_frame.f_globals
     values, names = list(copy_context().values()), set[str]()
     for code, known in places.items():
         is_function = code.co_flags & IS_FUNCTION  # a script's own variables are no others than its globals

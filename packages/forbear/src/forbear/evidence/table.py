@@ -10,6 +10,8 @@ connection proves that nothing was sent: urllib3 opens it before it sends the fi
 
 from functools import cache
 
+from forbear.core.chain import entries_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -254,22 +256,21 @@ def was_opening(trace: "TracebackType | None") -> bool | None:
 
     An error of the caller's own body stream counts as sending, even if it comes from opening another connection.
     """
-    while trace is not None:
-        name = trace.tb_frame.f_code.co_name
-        if name in _PHASES and trace.tb_frame.f_globals.get("__name__") in _PHASES[name]:
-            return name in _OPENING or (name in _SENDING and _was_connecting(trace))
-        trace = trace.tb_next
+    for entry in entries_of(trace):
+        name = entry.tb_frame.f_code.co_name
+        if name in _PHASES and entry.tb_frame.f_globals.get("__name__") in _PHASES[name]:
+            return name in _OPENING or (name in _SENDING and _was_connecting(entry))
     return None
 
 
 def _was_connecting(trace: "TracebackType") -> bool:
     """Return whether a method that sends a request has called http.client, which was opening the connection."""
-    following, caller = trace.tb_next, ""
-    while following is not None:
-        name = following.tb_frame.f_code.co_name
+    caller = ""
+    for entry in entries_of(trace.tb_next):
+        name = entry.tb_frame.f_code.co_name
         if caller == "send" and name == "connect":
             return True
-        if following.tb_frame.f_globals.get("__name__") not in _SENDERS:
+        if entry.tb_frame.f_globals.get("__name__") not in _SENDERS:
             return False
-        following, caller = following.tb_next, name
+        caller = name
     return False

@@ -6,8 +6,17 @@ keeps no reference to frames or their variables.
 
 import builtins
 import re
+from itertools import islice
 
-from forbear.core.chain import arguments_of, attributes_of, cause_of, context_of, list_errors, traceback_of
+from forbear.core.chain import (
+    arguments_of,
+    attributes_of,
+    cause_of,
+    context_of,
+    entries_of,
+    list_errors,
+    traceback_of,
+)
 from forbear.evidence.look import Look, client_of
 from forbear.evidence.objects import IS_FUNCTION
 from forbear.evidence.sent import MOST_BODY, Sent, get_own, package, top_of
@@ -222,12 +231,7 @@ def _read_frame(entry: "TracebackType", frame: "FrameType", look: Look, name: st
 
 def _is_far(trace: "TracebackType") -> bool:
     """Return whether an entry is not among the innermost ones that are read."""
-    entry: TracebackType | None = trace
-    for _ in range(MOST_FRAMES):
-        if entry is None:
-            return False
-        entry = entry.tb_next
-    return entry is not None
+    return next(islice(entries_of(trace), MOST_FRAMES, None), None) is not None
 
 
 def _read_attributes(error: BaseException, kept: "dict[str, object]", look: Look) -> None:
@@ -278,15 +282,12 @@ def _warn_of_unread(error: BaseException) -> None:
     client = package(error)
     if client not in _KNOWN or client in _warned or isinstance(error, ValueError):
         return
-    trace = traceback_of(error)
-    while trace is not None:
-        if str(trace.tb_frame.f_globals.get("__name__")).startswith(f"{client}."):
-            import sys
-            import warnings
+    modules = (str(entry.tb_frame.f_globals.get("__name__")) for entry in entries_of(traceback_of(error)))
+    if any(module.startswith(f"{client}.") for module in modules):
+        import sys
+        import warnings
 
-            _warned.add(client)
-            version = getattr(sys.modules.get(client), "__version__", "of an unknown version")
-            text = f"forbear found no request in {type(error).__name__} of {client} {version}, and repeats the function"
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
-            return
-        trace = trace.tb_next
+        _warned.add(client)
+        version = getattr(sys.modules.get(client), "__version__", "of an unknown version")
+        text = f"forbear found no request in {type(error).__name__} of {client} {version}, and repeats the function"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)

@@ -11,7 +11,7 @@ An inner run that gave up because a repeat could do harm stops a function's run,
 import sys
 from contextvars import ContextVar
 
-from forbear.core.chain import cause_of, context_of, traceback_of
+from forbear.core.chain import cause_of, context_of, entries_of, traceback_of
 from forbear.core.decide import Reason
 from forbear.core.record import reports_made
 from forbear.core.report import (
@@ -183,11 +183,8 @@ def _has_passed(carrier: object, entry: "Entry") -> bool:
     if not isinstance(carrier, BaseException):
         return False
     for error in (carrier, cause_of(carrier), context_of(carrier)):  # a library may have wrapped the error
-        traceback: TracebackType | None = None if error is None else traceback_of(error)
-        while traceback is not None:
-            if _entry(traceback) == entry:
-                return True
-            traceback = traceback.tb_next
+        if error is not None and any(_entry(each) == entry for each in entries_of(traceback_of(error))):
+            return True
     return False
 
 

@@ -6,7 +6,7 @@ sqlite3 has no frames, but its connection says what was rolled back.
 import re
 from contextvars import copy_context
 
-from forbear.core.chain import read, traceback_of
+from forbear.core.chain import entries_of, innermost_of, read, traceback_of
 from forbear.core.check import is_list, is_mapping
 from forbear.evidence.look import Look, client_of, find_below
 from forbear.evidence.objects import find_roots, reach
@@ -58,14 +58,13 @@ def _add_alchemy(look: Look, key: int, text: str, trace: "TracebackType | None")
     """Add a statement of SQLAlchemy, by the sessions, connections and cursors among the variables of its frames."""
     connections: dict[int, object] = {}
     cursor: object = None
-    while trace is not None:
-        if str(trace.tb_frame.f_globals.get("__name__")).startswith("sqlalchemy."):
-            names = look.names(trace)
+    for entry in entries_of(trace):
+        if str(entry.tb_frame.f_globals.get("__name__")).startswith("sqlalchemy."):
+            names = look.names(entry)
             here = names.get("self")
             if type(here).__name__ in _CONNECTIONS:
                 connections[id(here)] = here
             cursor = names.get("cursor", cursor)
-        trace = trace.tb_next
     modes = (_autocommit_of_alchemy(each) for each in connections.values())
     autocommit = next((mode for mode in modes if mode is not None), None)
     if not autocommit and _kind_of(cursor) == "Cursor" and _commits_alone(_ask(cursor, "connection"), text):
@@ -108,11 +107,8 @@ def read_statement(look: Look, trace: "TracebackType") -> None:
 
 def _find_below(look: Look, trace: "TracebackType | None") -> object:
     """Return the connection of PyMySQL that the frames below have; a closed cursor has none."""
-    while trace is not None:
-        if trace.tb_frame.f_globals.get("__name__") == "pymysql.connections":
-            return look.names(trace).get("self")
-        trace = trace.tb_next
-    return None
+    own = (each for each in entries_of(trace) if each.tb_frame.f_globals.get("__name__") == "pymysql.connections")
+    return next((look.names(entry).get("self") for entry in own), None)
 
 
 def _autocommit_of(connection: object) -> bool | None:
@@ -235,15 +231,14 @@ def read_code(look: Look, error: BaseException, code: object) -> None:
     is_own = any(kind.__module__ == "sqlite3" for kind in type(error).__mro__)
     if not is_own or any(sent.client == "sqlalchemy" for sent in look.sent.values()):
         return
-    trace = traceback_of(error)
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
+    trace = innermost_of(error)
     if trace is None:
         return
     names = look.names(trace)
     found = _find_connections([*names.values(), *dict_of(names.get("self")).values()])
     values, used = ([], set[str]()) if found else find_roots(trace)
-    is_script = _runs_script(traceback_of(error))
+    # `executescript` commits first, and then each statement alone.
+    is_script = any("executescript" in entry.tb_frame.f_code.co_names for entry in entries_of(traceback_of(error)))
     for connection, through in found or _find_connections(reach([*names.values(), *values], used)):
         is_open = _ask(connection, "in_transaction")
         if is_open is not None or is_script:  # a closed connection tells nothing more
@@ -251,15 +246,6 @@ def read_code(look: Look, error: BaseException, code: object) -> None:
             unchanged = not is_script and _ask(connection, "total_changes") == 0
             subject = Statement("", autocommit, (id(connection), *through), bool(is_open), unchanged)
             look.add(id(connection), Sent("sqlite3", "sql", "", subject))
-
-
-def _runs_script(trace: "TracebackType | None") -> bool:
-    """Return whether a function names `executescript`, which commits first, and then each statement alone."""
-    while trace is not None:
-        if "executescript" in trace.tb_frame.f_code.co_names:
-            return True
-        trace = trace.tb_next
-    return False
 
 
 def _find_connections(values: "Iterable[Any]") -> "list[tuple[Any, tuple[int, ...]]]":

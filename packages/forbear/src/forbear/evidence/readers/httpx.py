@@ -1,5 +1,6 @@
 """httpx and httpx2: the request is an attribute of the error, and the hops of redirects are variables."""
 
+from forbear.core.chain import entries_of
 from forbear.evidence.look import Look, is_among, is_first_try
 from forbear.evidence.sent import (
     LONGEST_URL,
@@ -34,10 +35,9 @@ def read_kept(look: Look, error: BaseException, request: object) -> None:
     A transport of somebody else may have: then one of its frames stands below the client's.
     """
     unsent = None
-    trace = error.__traceback__
     if type(error).__name__ in _UNSENT and package(error) in _OWN:
-        while trace is not None and trace.tb_frame.f_code.co_name != "_send_single_request":
-            trace = trace.tb_next
+        entries = entries_of(error.__traceback__)
+        trace = next((each for each in entries if each.tb_frame.f_code.co_name == "_send_single_request"), None)
         unsent = trace is not None and is_among(trace, *_OWN) and is_first_try(error)
     _add(look, request, unsent=unsent)
 

@@ -1,5 +1,8 @@
 """redis-py and valkey-py: commands are arguments, those of a pipeline a list."""
 
+from itertools import takewhile
+
+from forbear.core.chain import entries_of
 from forbear.core.check import is_list
 from forbear.evidence.look import Look, client_of, find_below
 from forbear.evidence.sent import Sent, dict_of, get_own, package
@@ -61,12 +64,10 @@ def _read_watch(look: Look, sent: Sent) -> None:
 
 def _find_handed_on(look: Look, trace: "TracebackType") -> "tuple[Any, bool]":
     """Return the commands that the pipeline of a cluster has handed on and forgotten, and if they are a transaction."""
-    below = trace.tb_next
-    while below is not None and client_of(below.tb_frame) in _CLIENTS:
+    for below in takewhile(lambda entry: client_of(entry.tb_frame) in _CLIENTS, entries_of(trace.tb_next)):
         names = look.names(below)
         if is_list(names.get("stack")):
             return names["stack"], type(names.get("self")).__name__ == "TransactionStrategy"
-        below = below.tb_next
     return None, False
 
 

@@ -1,6 +1,6 @@
 """Botocore, grpc, googleapiclient and other SDKs: their frames and errors say what a request means."""
 
-from forbear.core.chain import traceback_of
+from forbear.core.chain import entries_of, innermost_of
 from forbear.core.check import is_mapping
 from forbear.evidence.look import Look, client_of, find_below
 from forbear.evidence.sent import (
@@ -117,9 +117,7 @@ def read_uri(look: Look, error: BaseException, uri: object) -> None:
     """Read the request of an error of Twilio; the host is known to what raised it."""
     if package(error) != "twilio" or type(uri) is not str:
         return
-    trace = traceback_of(error)
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
+    trace = innermost_of(error)
     domain = None if trace is None else get_own(look.names(trace).get("self"), "domain")
     url = uri if "://" in uri else f"{get_own(domain, 'base_url')}{uri}"
     _add_answered(look, id(error), "twilio", get_own(error, "method"), url, get_own(error, "status"))
@@ -213,9 +211,8 @@ def read_rpc(look: Look, trace: "TracebackType") -> None:
 
 def read_rpc_over_rest(look: Look, trace: "TracebackType") -> None:
     """Read the call of a generated client whose response, over REST, is no JSON; what fails below is read there."""
-    call: TracebackType | None = trace
-    while call is not None and not str(call.tb_frame.f_globals.get("__name__")).endswith(".transports.rest"):
-        call = call.tb_next
+    modules = ((entry, str(entry.tb_frame.f_globals.get("__name__"))) for entry in entries_of(trace))
+    call = next((entry for entry, module in modules if module.endswith(".transports.rest")), None)
     if call is not None and find_below(call, ("Parse",), "google.protobuf.json_format"):
         names = look.names(call)
         form: Any = names.get("transcoded_request")

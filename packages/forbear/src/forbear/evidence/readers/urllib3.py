@@ -1,5 +1,6 @@
 """urllib3, by itself or below requests and botocore: its frames also show whether the connection was being opened."""
 
+from forbear.core.chain import entries_of
 from forbear.evidence.look import Look
 from forbear.evidence.readers.requests import read_answered as read_of_requests
 from forbear.evidence.sent import Sent, body_of, dict_of, get_own, headers_of, list_streams, package, request_of
@@ -63,10 +64,8 @@ def _is_again(look: Look, trace: "TracebackType") -> bool:
 
 def _is_nested(trace: "TracebackType") -> bool:
     """Return whether the pool's function stands once more below, for a redirect or another try."""
-    here, below = trace.tb_frame, trace.tb_next
-    while below is not None and (below.tb_frame.f_code is not here.f_code or below.tb_frame is here):
-        below = below.tb_next
-    return below is not None
+    here, frames = trace.tb_frame, (entry.tb_frame for entry in entries_of(trace.tb_next))
+    return any(frame.f_code is here.f_code and frame is not here for frame in frames)
 
 
 def read_redirected(look: Look, trace: "TracebackType") -> None:
