@@ -8,7 +8,7 @@ from opcode import opmap
 from forbear.core.chain import entries_of
 from forbear.core.report import report_on
 from forbear.evidence.objects import IS_FUNCTION, list_near
-from forbear.evidence.sent import GENERATORS, SOURCES, Sent, is_helper, top_of
+from forbear.evidence.sent import GENERATORS, SOURCES, NamedCall, Sent, is_helper, top_of
 from forbear.evidence.table import CLIENTS
 from forbear.http.request import READS, Request
 
@@ -105,6 +105,12 @@ class Look:
             self.sent[key] = sent
         if enter:
             self.current = key
+
+    def add_named(
+        self, trace: "TracebackType", client: str, name: str, parameters: "dict[str, Any]", unsent: bool | None = None
+    ) -> None:
+        """Add a call that is known by its name, and that a function makes."""
+        self.add(id(trace.tb_frame), Sent(client, "named", name, NamedCall(name, parameters), unsent=unsent))
 
     def prove(self, unsent: bool | None) -> None:
         """Say whether the current request was sent, if no error further out has said it; None for no opinion."""

@@ -10,7 +10,7 @@ from forbear.core.chain import entries_of, innermost_of, read, traceback_of
 from forbear.core.check import is_list, is_mapping
 from forbear.evidence.look import Look, client_of, find_below
 from forbear.evidence.objects import find_roots, reach
-from forbear.evidence.sent import NamedCall, Sent, Statement, dict_of, get_own
+from forbear.evidence.sent import Sent, Statement, dict_of, get_own
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,8 +178,7 @@ def read_method(look: Look, trace: "TracebackType") -> None:
             "open": get_own(get_own(session, "_transaction"), "state") in _MONGO_OPEN,
             "several": function in _SEVERAL,
         }
-        name = f"pymongo.{function}"
-        look.add(id(trace.tb_frame), Sent("pymongo", "named", name, NamedCall(name, parameters), unsent=unsent))
+        look.add_named(trace, "pymongo", f"pymongo.{function}", parameters, unsent)
 
 
 def _find_bound() -> object:
@@ -191,15 +190,13 @@ def _find_bound() -> object:
 def read_cursor(look: Look, trace: "TracebackType") -> None:
     """Read a cursor that asks for more: it only reads, whatever filled it."""
     if not look.is_within("pymongo"):
-        call = NamedCall("pymongo.find", {"safe": True, "session": None})
-        look.add(id(trace.tb_frame), Sent("pymongo", "named", call.name, call))
+        look.add_named(trace, "pymongo", "pymongo.find", {"safe": True})
 
 
 def read_mongo_commit(look: Look, trace: "TracebackType") -> None:
     """Read the commit of a transaction, which may have happened."""
     if not look.is_within("pymongo"):
-        call = NamedCall("pymongo.commit_transaction", {"safe": False, "session": None})
-        look.add(id(trace.tb_frame), Sent("pymongo", "named", call.name, call))
+        look.add_named(trace, "pymongo", "pymongo.commit_transaction", {"safe": False})
 
 
 def read_mongo_command(look: Look, trace: "TracebackType") -> None:

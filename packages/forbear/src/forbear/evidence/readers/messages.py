@@ -2,7 +2,7 @@
 
 from forbear.core.check import is_mapping
 from forbear.evidence.look import Look, find_below
-from forbear.evidence.sent import NamedCall, Sent, dict_of, get_own
+from forbear.evidence.sent import Sent, dict_of, get_own
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _ENDS = frozenset({"close", "consume", "process_data_events", "start_consuming"}
 
 def read_sendmail(look: Look, trace: "TracebackType") -> None:
     """Read a message that is sent. A server takes or refuses it at the end of DATA, not before."""
-    _add_mail(look, trace)
+    look.add_named(trace, "smtplib", "smtp.sendmail", {})
     look.prove(None if find_below(trace, ("data",), "smtplib") else True)
 
 
@@ -33,14 +33,10 @@ def read_data(look: Look, trace: "TracebackType") -> None:
     It belongs to the `sendmail` around it, or is a message by itself.
     """
     if not look.is_within("smtplib"):
-        _add_mail(look, trace)
+        look.add_named(trace, "smtplib", "smtp.sendmail", {})
     names = look.names(trace)
     code = names.get("code")
     look.prove(type(code) is int and code != _BEGIN_DATA and "q" not in names)
-
-
-def _add_mail(look: Look, trace: "TracebackType") -> None:
-    look.add(id(trace.tb_frame), Sent("smtplib", "named", "smtp.sendmail", NamedCall("smtp.sendmail", {})))
 
 
 def read_goodbye(look: Look, trace: "TracebackType") -> None:
@@ -56,9 +52,9 @@ def read_produced(look: Look, trace: "TracebackType") -> None:
     above = look.names_above
     around = (look.names(trace)["self"], *above.values(), *dict_of(above.get("self")).values())
     producers = [each for each in around if any(kind.__module__ == _PRODUCER for kind in type(each).__mro__)]
-    call = NamedCall("kafka.Produce", {"idempotent": not all(map(_is_plain, producers)) if producers else None})
+    is_idempotent = not all(map(_is_plain, producers)) if producers else None
     unsent = bool(find_below(trace, ("_wait_on_metadata",), _PRODUCER))
-    look.add(id(trace.tb_frame), Sent("kafka-python", "named", call.name, call, unsent=unsent))
+    look.add_named(trace, "kafka-python", "kafka.Produce", {"idempotent": is_idempotent}, unsent)
 
 
 def _is_plain(producer: object) -> bool:
@@ -90,5 +86,4 @@ def _add_named(
 ) -> None:
     """Add a call by the name of its method. A safe one within another says nothing new."""
     if not safe or not look.is_within(client):
-        call = NamedCall(f"{prefix}.{trace.tb_frame.f_code.co_name}", {"safe": safe})
-        look.add(id(trace.tb_frame), Sent(client, "named", call.name, call, unsent=unsent))
+        look.add_named(trace, client, f"{prefix}.{trace.tb_frame.f_code.co_name}", {"safe": safe}, unsent)
