@@ -28,6 +28,10 @@ def make(library: Any) -> dict[str, type[Any]]:
         tags: list[str] = library.field(default_factory=list[str])
         secret: str = library.field(default="", repr=False)
         noise: "int" = library.field(default=0, compare=False)
+        made: int = library.field(init=False, compare=False)
+
+        def __post_init__(self) -> None:
+            self.made = len(self.name)
 
         @property
         def shout(self) -> str:
@@ -84,11 +88,12 @@ USES: dict[str, Use] = {
         for each in (mutable, frozen, named)
     ],
     "positional": lambda mutable, frozen, named: [mutable("a", 1, ["b"], "c", 4).noise, frozen(1, 4).second],
+    "no parameter": lambda mutable, frozen, named: dataclasses.replace(mutable("a"), name="abc").made,
     "own methods": lambda mutable, frozen, named: mutable("a").shout,
     "generic": lambda mutable, frozen, named: [frozen[int].__args__, frozen.__parameters__],
     "assigned": lambda mutable, frozen, named: [it := mutable("a"), it.__setattr__("size", 5), it.size][1:],
     "fields": lambda mutable, frozen, named: [
-        (each.name, each.type, each.default, each.repr, each.compare, each.kw_only)
+        (each.name, each.type, each.default, each.init, each.repr, each.compare, each.kw_only)
         for kind in (mutable, frozen, named)
         for each in dataclasses.fields(kind)
         if each.default_factory is dataclasses.MISSING

@@ -1,5 +1,6 @@
 """One failed attempt, as events and reports show it, and its forms for a support case: text, HTML and JSON."""
 
+from forbear.core.dataclass import dataclass
 from forbear.core.record import Record
 from forbear.text.duration import show
 from forbear.text.redact import redact
@@ -23,6 +24,7 @@ _LONGEST_TEXT = 500
 _LONGEST_ID = 256
 
 
+@dataclass(frozen=True, slots=True)
 class Attempt(Record):
     """One failed attempt: its `number` from 1, the `error` type and `text`, and the seconds `elapsed` in the run.
 
@@ -35,38 +37,19 @@ class Attempt(Record):
     characters and each id after 256, because reports and events show them. Example: see `Report`.
     """
 
-    __slots__ = ("number", "error", "text", "elapsed", "delay", "time", "status", "request_ids")
-
     number: int
     error: str
     text: str
     elapsed: float
-    delay: float | None
-    time: float | None
-    status: int | str | None
-    request_ids: RequestIds
+    delay: float | None = None
+    time: float | None = None
+    status: int | str | None = None
+    request_ids: RequestIds = ()
 
-    def __init__(
-        self,
-        number: int,
-        error: str,
-        text: str,
-        elapsed: float,
-        delay: float | None = None,
-        time: float | None = None,
-        status: int | str | None = None,
-        request_ids: RequestIds = (),
-    ) -> None:
-        store = object.__setattr__
-        store(self, "number", number)
-        store(self, "error", error)
-        store(self, "text", _join_lines(text)[:_LONGEST_TEXT])
-        store(self, "elapsed", elapsed)
-        store(self, "delay", delay)
-        store(self, "time", time)
-        store(self, "status", status)
-        cleaned = tuple((name, redact(value)[:_LONGEST_ID]) for name, value in request_ids) if request_ids else ()
-        store(self, "request_ids", cleaned)
+    def __post_init__(self) -> None:
+        self._set(text=_join_lines(self.text)[:_LONGEST_TEXT])
+        if self.request_ids:
+            self._set(request_ids=tuple((name, redact(value)[:_LONGEST_ID]) for name, value in self.request_ids))
 
     def _values(self) -> "Iterator[object]":
         return (getattr(self, name) for name in self._fields() if name != "time")

@@ -32,18 +32,20 @@ _MISSING: "Any" = _Missing()
 class _Field:
     """The options of one field, as the standard `field` has them. Example: see `dataclass`."""
 
-    __slots__ = ("default", "default_factory", "repr", "compare")
+    __slots__ = ("default", "default_factory", "init", "repr", "compare")
 
     def __init__(
         self,
         *,
         default: "Any" = _MISSING,
         default_factory: "Callable[[], object] | None" = None,
+        init: bool = True,
         repr: bool = True,
         compare: bool = True,
     ) -> None:
         self.default = default
         self.default_factory = default_factory
+        self.init = init
         self.repr = repr
         self.compare = compare
 
@@ -84,6 +86,8 @@ def _make_init(cls: "type[Any]", fields: dict[str, _Field], frozen: bool, kw_onl
     bound = {"_MISSING": _MISSING, "_store": object.__setattr__}
     defaults: dict[str, object] = {}
     for name, field in fields.items():
+        if not field.init:
+            continue  # `__post_init__` stores it
         value = name
         if field.default_factory is not None:
             bound[f"_make_{name}"] = field.default_factory
@@ -100,7 +104,8 @@ def _make_init(cls: "type[Any]", fields: dict[str, _Field], frozen: bool, kw_onl
     exec(source, vars(sys.modules[cls.__module__]), made)  # noqa: S102 - the text has nothing but names of fields
     init = made["bind"](**bound)
     init.__qualname__ = f"{cls.__qualname__}.__init__"
-    init.__annotations__ = {**cls.__annotations__, "return": None}
+    kinds = {name: kind for name, kind in cls.__annotations__.items() if fields[name].init}
+    init.__annotations__ = {**kinds, "return": None}
     if kw_only:
         init.__kwdefaults__ = defaults
     else:
@@ -120,14 +125,14 @@ def _make_methods(kinds: "dict[str, Any]", fields: dict[str, _Field], frozen: bo
         return bool(compared(self) == compared(other)) if type(other) is type(self) else NotImplemented
 
     def change(self: object, **changes: object) -> object:
-        return type(self)(**{name: getattr(self, name) for name in fields} | changes)
+        return type(self)(**{name: getattr(self, name) for name in fields if fields[name].init} | changes)
 
     methods = {
         "__repr__": show,
         "__eq__": equal,
         "__hash__": None,
         "__replace__": change,
-        "__match_args__": () if kw_only else tuple(fields),
+        "__match_args__": () if kw_only else tuple(name for name, field in fields.items() if field.init),
         "__dataclass_fields__": _Standard("__dataclass_fields__", kinds, fields, frozen, kw_only),
         "__dataclass_params__": _Standard("__dataclass_params__", kinds, fields, frozen, kw_only),
     }
@@ -187,7 +192,7 @@ class _Standard:
 
         listed: list[Any] = []
         for name, field in self.fields.items():
-            options: dict[str, Any] = {"repr": field.repr, "compare": field.compare}
+            options: dict[str, Any] = {"init": field.init, "repr": field.repr, "compare": field.compare}
             if field.default_factory is not None:
                 options["default_factory"] = field.default_factory
             elif field.default is not _MISSING:

@@ -6,6 +6,7 @@ what a support case needs.
 
 from forbear.core.attempt import Attempt
 from forbear.core.chain import arguments_of, attributes_of, cause_of, context_of, read, walk
+from forbear.core.dataclass import dataclass, field
 from forbear.core.decide import Reason
 from forbear.core.record import Record, numbers, reports_made
 from forbear.text.duration import show
@@ -29,8 +30,11 @@ PREFIX = "forbear: "
 """The beginning of every note."""
 _LONGEST_RESOURCE = 2048
 _MOST_CARRIERS = 1000
+_OF_PROCESS = ("number", "origin")
+"""The fields of a report that depend on the process: comparisons and pickles leave them out."""
 
 
+@dataclass(frozen=True, slots=True)
 class Report(Record):
     """The attempts of a run that gave up, or was settled by a read, and the reason.
 
@@ -53,63 +57,32 @@ class Report(Record):
     (<Reason.ATTEMPTS: 'attempts'>, ['FileNotFoundError', 'FileNotFoundError'])
     """
 
-    __slots__ = (
-        "operation", "attempts", "elapsed", "reason", "text", "maybe_done", "omitted", "method", "resource", "vouched",
-        "hint", "billed", "number", "origin",
-    )  # fmt: skip
-
     operation: str
     attempts: tuple[Attempt, ...]
     elapsed: float
     reason: Reason
     text: str
-    maybe_done: bool
-    omitted: int
-    method: str | None
-    resource: str | None
-    vouched: bool
-    hint: str
-    billed: bool
-    number: int
-    origin: object
+    maybe_done: bool = False
+    omitted: int = 0
+    origin: object = None
+    method: str | None = None
+    resource: str | None = None
+    vouched: bool = False
+    hint: str = ""
+    billed: bool = False
+    number: int = field(init=False)
 
-    def __init__(
-        self,
-        operation: str,
-        attempts: tuple[Attempt, ...],
-        elapsed: float,
-        reason: Reason,
-        text: str,
-        maybe_done: bool = False,
-        omitted: int = 0,
-        origin: object = None,
-        method: str | None = None,
-        resource: str | None = None,
-        vouched: bool = False,
-        hint: str = "",
-        billed: bool = False,
-    ) -> None:
-        number = reports_made.now = next(numbers)
-        self._set(
-            operation=operation,
-            attempts=attempts,
-            elapsed=elapsed,
-            reason=reason,
-            text=text,
-            maybe_done=maybe_done,
-            omitted=omitted,
-            method=None if method is None else redact(method),
-            resource=None if resource is None else redact(resource)[:_LONGEST_RESOURCE],
-            vouched=vouched,
-            hint=hint,
-            billed=billed,
-            number=number,
-            origin=origin,
-        )
+    def __post_init__(self) -> None:
+        reports_made.now = next(numbers)
+        self._set(number=reports_made.now)
+        if self.method is not None:
+            self._set(method=redact(self.method))
+        if self.resource is not None:
+            self._set(resource=redact(self.resource)[:_LONGEST_RESOURCE])
 
     @classmethod
     def _fields(cls) -> tuple[str, ...]:
-        return super()._fields()[:-2]  # without `number` and `origin`, which depend on the process
+        return tuple(name for name in cls._names if name not in _OF_PROCESS)
 
     @property
     def count(self) -> int:
