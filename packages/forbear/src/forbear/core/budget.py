@@ -211,11 +211,12 @@ class Ratio(UserRecord):
 def turn(state: list[int], now: float, window: float) -> int:
     """Clear the slots of `state` that have left the `window` at `now`, and return the current slot's index (0 to 9).
 
-    `state` has the number of the newest slot, then two rows of ten counts. `now` and `window` are in seconds, on the
-    clock of the budget.
+    `state` has the number of the newest slot, then rows of ten counts. `now` and `window` are in seconds, on the clock
+    of the budget.
     """
     newest = int(now / window * SLOTS)
     for number in range(max(state[0], newest - SLOTS) + 1, newest + 1):
-        state[1 + number % SLOTS] = state[1 + SLOTS + number % SLOTS] = 0
+        for slot in range(1 + number % SLOTS, len(state), SLOTS):
+            state[slot] = 0
     state[0] = max(state[0], newest)
     return state[0] % SLOTS

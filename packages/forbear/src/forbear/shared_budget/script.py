@@ -4,7 +4,7 @@ import hashlib
 import re
 from typing import Any, NamedTuple
 
-from forbear.core.budget import MICRO, SLOTS
+from forbear.core.budget import MICRO, SLOTS, turn
 
 SCRIPT = b"""\
 local bucket = redis.call('HMGET', KEYS[1], 'tokens', 'time', 'epoch')
@@ -140,13 +140,12 @@ class Credit:
     monotonic, in seconds.
     """
 
-    __slots__ = ("_newest", "_slots", "own", "window")
+    __slots__ = ("_state", "own", "window")
 
     def __init__(self, window: float) -> None:
         self.window = window
         self.own = 0
-        self._slots = [0] * SLOTS
-        self._newest = 0
+        self._state = [0] * (1 + SLOTS)  # the number of the newest slot, then what was earned in each
 
     def earn(self, amount: int, now: float, *, holds: bool = False) -> None:
         """Add `amount`: to the own token until it is whole, else to the surplus.
@@ -158,7 +157,7 @@ class Credit:
             self.own += kept
             amount -= kept
         if amount:
-            self._slots[self._turn(now)] += amount
+            self._state[1 + turn(self._state, now, self.window)] += amount
 
     def spend(self) -> bool:
         """Take the own token for a retry and return True; False if it is not whole."""
@@ -173,8 +172,8 @@ class Credit:
 
     def total(self, now: float) -> int:
         """Return all that has not expired, the own part too."""
-        self._turn(now)
-        return self.own + sum(self._slots)
+        turn(self._state, now, self.window)
+        return self.own + sum(self._state[1:])
 
     def hand_over(self, now: float) -> int:
         """Take all that has not expired, the own part too, and return it; the process pays it in."""
@@ -183,15 +182,7 @@ class Credit:
 
     def hand_over_surplus(self, now: float) -> int:
         """Take the surplus that has not expired, and return it."""
-        self._turn(now)
-        amount = sum(self._slots)
-        self._slots = [0] * SLOTS
+        turn(self._state, now, self.window)
+        amount = sum(self._state[1:])
+        self._state[1:] = [0] * SLOTS
         return amount
-
-    def _turn(self, now: float) -> int:
-        """Clear the slots that have expired, and return the index of the current one."""
-        newest = int(now / self.window * SLOTS)
-        for number in range(max(self._newest, newest - SLOTS) + 1, newest + 1):
-            self._slots[number % SLOTS] = 0
-        self._newest = max(self._newest, newest)
-        return self._newest % SLOTS
