@@ -43,7 +43,7 @@ class Look:
     - `operations` has what SDKs of language models called: the address of the server, the name, and the parameters that
       decide; without a name, path and body of the request decide.
     - `above` is the entry of the traceback before the one that is read, that of its caller; None without one.
-    - `error` is the error whose traceback is read.
+    - `error` is the error that is read: first what it keeps, then its traceback.
     - `entries` has the entries that were read: an error that is raised with the traceback of another one goes on
       with its entries.
     - `traces` has the first entry of each traceback.

@@ -1,7 +1,8 @@
 """The tables of readers: by the function and the module of a frame, and by the attribute of an error.
 
 A reader is named "module:what": it is the function `read_what` of a module in `readers`. That of a frame takes
-the look and the traceback entry; that of an attribute the look, the error and the value.
+the look and the traceback entry; that of an attribute the look and the value, as does "module:what.self", which reads
+the `self` of a frame.
 
 `was_opening` asks the functions that raised an error, not its name: urllib3 calls a response that was lost behind a
 proxy a `ProxyError`, because a closed connection no longer knows that it was open. Only a function that opens the
@@ -89,12 +90,12 @@ _CHANNEL_METHODS = (
 _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     "httpx:request": {("_send_single_request",): _HTTPX},
     "httpx:redirects": {("_send_handling_redirects",): _HTTPX},
-    "httpx:body": {
+    "httpx:answered.self": {
         ("iter_raw", "aiter_raw", "iter_bytes", "aiter_bytes", "json", "text", "content"): _HTTPX_MODELS,
     },
     "requests:request": {("send",): ("requests.adapters", "niquests.adapters", *_SESSIONS)},
     "requests:redirects": {("resolve_redirects",): _SESSIONS},
-    "requests:body": {
+    "requests:answered.self": {
         ("generate", "json", "content", "text", "iter_content", "iter_lines"): ("requests.models", "niquests.models"),
     },
     "urllib3:redirected": {("urlopen",): MANAGERS},
@@ -108,7 +109,7 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     "urllib:body": {("read", "readinto", "read1", "peek", "readline"): ("http.client",)},
     "urllib:procedure": {("single_request",): ("xmlrpc.client",)},
     "aiohttp:request": {("_request",): ("aiohttp.client",)},
-    "aiohttp:body": {("read", "json", "text"): ("aiohttp.client_reqrep",)},
+    "aiohttp:response.self": {("read", "json", "text"): ("aiohttp.client_reqrep",)},
     "aiohttp:stream": {("read", "readany", "readchunk", "readline", "readexactly"): ("aiohttp.streams",)},
     "sdk:call": {("_make_api_call",): ("botocore.client", "aiobotocore.client")},
     "sdk:loop": {("_send_request",): ("botocore.endpoint", "aiobotocore.endpoint")},
@@ -243,12 +244,17 @@ HELD = {
 
 @cache
 def reader(name: str) -> "Callable[..., Any]":
-    """Return the reader called "module:what", and load its module."""
+    """Return the reader called "module:what" or "module:what.self", and load its module."""
     from importlib import import_module
 
-    module, _, function = name.partition(":")
-    found: Callable[..., Any] = getattr(import_module(f"forbear.evidence.readers.{module}"), f"read_{function}")
-    return found
+    module, _, what = name.partition(":")
+    what, _, of_self = what.partition(".")
+    found: Callable[..., Any] = getattr(import_module(f"forbear.evidence.readers.{module}"), f"read_{what}")
+
+    def read_self(look: "Any", trace: "TracebackType") -> None:
+        found(look, look.names(trace)["self"])
+
+    return read_self if of_self else found
 
 
 def was_opening(trace: "TracebackType | None") -> bool | None:

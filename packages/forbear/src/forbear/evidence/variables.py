@@ -254,7 +254,7 @@ def _read(
         if read_error is not None:
             read_error(value)
         elif found is not None:
-            reader(found)(look, BaseException(), value)
+            reader(found)(look, value)
     except Exception as broken:
         look.add(id(value), Sent(package(value), "", "", unread=f"{type(broken).__name__} in its reader"))
         return

@@ -149,6 +149,7 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
 def _read_errors(look: Look, errors: "tuple[BaseException, ...]") -> None:
     """Read what errors keep, and the frames of their tracebacks."""
     for each in errors:
+        look.error = each
         kept = attributes_of(each)
         args = arguments_of(each)
         if kept or len(args) > 1 or (args and type(args[0]) not in _TEXTS):
@@ -157,7 +158,6 @@ def _read_errors(look: Look, errors: "tuple[BaseException, ...]") -> None:
             _read_attributes(each, kept, look)
         trace = traceback_of(each)
         if trace not in look.entries:
-            look.error = each
             _read_frames(trace, look)
 
 
@@ -242,7 +242,7 @@ def _read_attributes(error: BaseException, kept: "dict[str, object]", look: Look
             found = readers.get("*") or readers.get(package(value))
             if found is not None:
                 try:
-                    reader(found)(look, error, value)
+                    reader(found)(look, value)
                     for kept_as in ("_request", "request") if name == "response" else ():
                         if (sent := look.sent.get(id(get_own(value, kept_as)))) is not None:
                             sent.holders = {id(value)}

@@ -36,16 +36,11 @@ def _is_first_try(names: "dict[str, Any]") -> bool:
     return is_first or get_own(session, "_retry_connection") is False
 
 
-def read_answered(look: Look, error: BaseException, info: object) -> None:
+def read_answered(look: Look, info: object) -> None:
     """Read the request of a response with an error status, and the redirects before it."""
-    _add_hops(look, get_own(error, "history"))
+    _add_hops(look, get_own(look.error, "history"))
     method, url, headers = (getattr(info, name, None) for name in ("method", "url", "headers"))
-    _add(look, info, method, url, headers, None, status=get_own(error, "status") or 0)
-
-
-def read_body(look: Look, trace: "TracebackType") -> None:
-    """Read the response whose body broke."""
-    read_response(look, BaseException(), look.names(trace)["self"])
+    _add(look, info, method, url, headers, None, status=get_own(look.error, "status") or 0)
 
 
 def read_stream(look: Look, trace: "TracebackType") -> None:
@@ -57,10 +52,10 @@ def read_stream(look: Look, trace: "TracebackType") -> None:
     if response is None:
         look.add(id(stream), Sent("aiohttp", "http", ""))
     else:
-        read_response(look, BaseException(), response)
+        read_response(look, response)
 
 
-def read_response(look: Look, error: BaseException, response: object) -> None:
+def read_response(look: Look, response: object) -> None:
     """Read the request of a response, and those of the redirects before it."""
     _add_hops(look, get_own(response, "_history"))
     method, url, info = (get_own(response, name) for name in ("method", "_url", "_request_info"))

@@ -48,9 +48,11 @@ _ABSOLUTE = frozenset({"$set", "$unset", "$setOnInsert", "$max", "$min"})
 _WITH = re.compile(r"\s*WITH\b.*\b(INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE | re.DOTALL)
 
 
-def read_failed(look: Look, error: BaseException, statement: object) -> None:
+def read_failed(look: Look, statement: object) -> None:
     """Read the statement that SQLAlchemy keeps; None stands for a COMMIT, or for no statement at all."""
-    if type(statement) is str and any(kind.__module__ == "sqlalchemy.exc" for kind in type(error).__mro__):
+    error = look.error
+    is_own = any(kind.__module__ == "sqlalchemy.exc" for kind in type(error).__mro__)
+    if error is not None and is_own and type(statement) is str:
         _add_alchemy(look, id(error), statement, error.__traceback__)
 
 
@@ -220,13 +222,14 @@ def _is_safe(function: str, names: "dict[str, Any]") -> bool:
     return function in ("replace_one", "delete_one") or (function == "update_one" and by_operators)
 
 
-def read_code(look: Look, error: BaseException, code: object) -> None:
+def read_code(look: Look, code: object) -> None:
     """Read an error of SQLite by the state of the connection that the function which called SQLite can reach.
 
     Without such a connection, or if it was closed, nothing is known. SQLAlchemy, if it is between, knows more.
     """
+    error = look.error
     is_own = any(kind.__module__ == "sqlite3" for kind in type(error).__mro__)
-    if not is_own or any(sent.client == "sqlalchemy" for sent in look.sent.values()):
+    if error is None or not is_own or any(sent.client == "sqlalchemy" for sent in look.sent.values()):
         return
     trace = innermost_of(error)
     if trace is None:

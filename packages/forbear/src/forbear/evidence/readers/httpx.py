@@ -29,13 +29,13 @@ _LISTS = (list, tuple)
 _OWN = ("httpx", "httpx2", "httpcore", "httpcore2", "contextlib", "forbear")
 
 
-def read_kept(look: Look, error: BaseException, request: object) -> None:
+def read_kept(look: Look, request: object) -> None:
     """Read the request that an error keeps. It is proven not to be sent by the error's class, if nobody tried before.
 
     A transport of somebody else may have: then one of its frames stands below the client's.
     """
-    unsent = None
-    if type(error).__name__ in _UNSENT and package(error) in _OWN:
+    unsent, error = None, look.error
+    if error is not None and type(error).__name__ in _UNSENT and package(error) in _OWN:
         entries = entries_of(error.__traceback__)
         trace = next((each for each in entries if each.tb_frame.f_code.co_name == "_send_single_request"), None)
         unsent = trace is not None and is_among(trace, *_OWN) and is_first_try(error)
@@ -44,9 +44,7 @@ def read_kept(look: Look, error: BaseException, request: object) -> None:
 
 def read_request(look: Look, trace: "TracebackType") -> None:
     """Read the request that the client is sending."""
-    request = look.names(trace).get("request")
-    if not look.knows(id(request)):
-        _add(look, request)
+    _add(look, look.names(trace).get("request"))
 
 
 def read_redirects(look: Look, trace: "TracebackType") -> None:
@@ -59,12 +57,7 @@ def read_redirects(look: Look, trace: "TracebackType") -> None:
         _add(look, names["request"], status=get_own(answer, "status_code"))
 
 
-def read_body(look: Look, trace: "TracebackType") -> None:
-    """Read the response whose body broke."""
-    read_answered(look, BaseException(), look.names(trace)["self"])
-
-
-def read_answered(look: Look, error: BaseException, response: object) -> None:
+def read_answered(look: Look, response: object) -> None:
     """Read the request of a response, and those of the redirects before it."""
     for hop in get_own(response, "history") or ():
         _add_hop(look, hop)

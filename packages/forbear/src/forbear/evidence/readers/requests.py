@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def read_kept(look: Look, error: BaseException, request: object) -> None:
+def read_kept(look: Look, request: object) -> None:
     """Read the request that an error keeps."""
     _add(look, request)
 
@@ -31,9 +31,7 @@ def read_request(look: Look, trace: "TracebackType") -> None:
     above = look.above
     if above is not None and above.tb_frame.f_code.co_name == "send" and look.is_called_by("requests"):
         return  # an adapter goes on with what its session has
-    request = look.names(trace).get("request")
-    if not look.knows(id(request)):
-        _add(look, request)
+    _add(look, look.names(trace).get("request"))
 
 
 def read_redirects(look: Look, trace: "TracebackType") -> None:
@@ -42,12 +40,7 @@ def read_redirects(look: Look, trace: "TracebackType") -> None:
         _add(look, get_own(response, "request"), hop=True, status=get_own(response, "status_code"))
 
 
-def read_body(look: Look, trace: "TracebackType") -> None:
-    """Read the response whose body broke."""
-    read_answered(look, BaseException(), look.names(trace)["self"])
-
-
-def read_answered(look: Look, error: BaseException, response: object) -> None:
+def read_answered(look: Look, response: object) -> None:
     """Read the request of a response, and those of the redirects before it."""
     for hop in get_own(response, "history") or ():
         _add(look, get_own(hop, "request"), hop=True, status=get_own(hop, "status_code"))

@@ -98,7 +98,7 @@ def read_bulk(look: Look, trace: "TracebackType") -> None:
         look.add(id(trace.tb_frame), Sent(client_of(trace.tb_frame), "http", "POST", unsent=False))
 
 
-def read_response(look: Look, error: BaseException, response: object) -> None:
+def read_response(look: Look, response: object) -> None:
     """Read the request of a response that azure-core or slack_sdk keeps in its error."""
     request = get_own(response, "_request") or get_own(response, "request")
     client = type(response).__module__.partition(".")[0]
@@ -113,9 +113,10 @@ def read_response(look: Look, error: BaseException, response: object) -> None:
     look.service = None
 
 
-def read_uri(look: Look, error: BaseException, uri: object) -> None:
+def read_uri(look: Look, uri: object) -> None:
     """Read the request of an error of Twilio; the host is known to what raised it."""
-    if package(error) != "twilio" or type(uri) is not str:
+    error = look.error
+    if error is None or package(error) != "twilio" or type(uri) is not str:
         return
     trace = innermost_of(error)
     domain = None if trace is None else get_own(look.names(trace).get("self"), "domain")
@@ -195,9 +196,9 @@ def read_link(look: Look, trace: "TracebackType") -> None:
     look.serves = True
 
 
-def read_answered(look: Look, error: BaseException, operation: object) -> None:
+def read_answered(look: Look, operation: object) -> None:
     """Read the name of the operation that was answered by an error."""
-    if type(operation) is str and type(error).__module__.startswith(("botocore", "aiobotocore")):
+    if type(operation) is str and type(look.error).__module__.startswith(("botocore", "aiobotocore")):
         unread = "the frames do not show its service"
         look.add(id(operation), Sent("botocore", "aws", operation, unread=unread, unsent=False), enter=False)
 
@@ -234,7 +235,7 @@ def read_rpc_wrapped(look: Look, trace: "TracebackType") -> None:
         function = get_own(function, "__wrapped__")
 
 
-def read_rpc_ended(look: Look, error: BaseException, state: object) -> None:
+def read_rpc_ended(look: Look, state: object) -> None:
     """Read the state of a call that ended: that of a stream knows the method, but not the request."""
     if get_own(state, "method") is not None:
         _add_rpc(look, id(state), get_own(state, "method"), None)

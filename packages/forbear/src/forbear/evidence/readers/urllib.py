@@ -65,10 +65,10 @@ def read_body(look: Look, trace: "TracebackType") -> None:
     """Read the response whose body broke."""
     response = look.names(trace)["self"]
     if type(response).__name__.endswith("Response") and not look.serves_current(get_own(response, "_method")):
-        read_answered(look, BaseException(), response)
+        read_answered(look, response)
 
 
-def read_answered(look: Look, error: BaseException, response: object) -> None:
+def read_answered(look: Look, response: object) -> None:
     """Read the request of a response, which knows its URL if it is one of urllib."""
     method, status = get_own(response, "_method"), get_own(response, "status")
     subject = request_of(method, get_own(response, "url"))

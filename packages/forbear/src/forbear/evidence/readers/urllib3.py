@@ -89,9 +89,9 @@ def read_body(look: Look, trace: "TracebackType") -> None:
     response = look.names(trace)["self"]
     around = look.find_above(trace, lambda each: package(each) in _AROUND and get_own(each, "raw") is response)
     if around is None:
-        read_answered(look, BaseException(), response)
+        read_answered(look, response)
     else:
-        read_of_requests(look, BaseException(), around)
+        read_of_requests(look, around)
 
 
 _AROUND = ("requests", "niquests")
@@ -99,10 +99,10 @@ _AROUND = ("requests", "niquests")
 
 def read_streamed(look: Look, trace: "TracebackType") -> None:
     """Read the response below a streaming body of botocore, which counts its bytes itself."""
-    read_answered(look, BaseException(), get_own(look.names(trace)["self"], "_raw_stream"))
+    read_answered(look, get_own(look.names(trace)["self"], "_raw_stream"))
 
 
-def read_answered(look: Look, error: BaseException, response: object) -> None:
+def read_answered(look: Look, response: object) -> None:
     """Read the request of a response, and those of the redirects before it."""
     method = get_own(get_own(response, "_original_response"), "_method")
     if look.serves_current(method):
