@@ -15,6 +15,7 @@ import requests
 import forbear
 from forbear.events import Reason
 from forbear.run import keys
+from forbear.run.doubt import leave_same_unknown, was_left_unknown
 from forbear.run.open_runs import run_keys
 from forbear.testing import virtual_time
 from forbear_testkit.clients.wire import Answer, Wire, reply
@@ -380,4 +381,18 @@ def test_a_run_with_a_declared_key_is_forgotten() -> None:
     keyed = forbear.retry(OSError, key=str)
     for number in range(200):
         keyed.call(str, f"charge-{number:04}")
+    assert len(run_keys) <= 64
+
+
+def test_a_run_with_keys_and_unknown_requests_is_forgotten() -> None:
+    """A run that has used a key and left a request in doubt is known to nobody else either, once it has ended."""
+    run_keys.clear()  # no run is open here
+    keys._swept[:] = [64]
+
+    def charge_in_doubt(number: int) -> bool:
+        forbear.run_key("charge", number)
+        leave_same_unknown(number)
+        return was_left_unknown(number) and not was_left_unknown(number - 1)
+
+    assert all(OUTER.call(charge_in_doubt, number) for number in range(200))
     assert len(run_keys) <= 64

