@@ -106,14 +106,15 @@ def at_least(name: str, value: object, least: float, *, what: str = "a number", 
     _finite(name, value, what, rule, least=least, most=INFINITY if whole else LARGEST)
 
 
-def flag(name: str, value: object, *, none: str | None = None) -> None:
-    """Raise TypeError unless `value` is True or False: a word such as "never" would count as true.
+def flag(name: str, value: "Any", *, none: str | None = None) -> "Any":
+    """Return `value`; raise TypeError unless it is True or False: a word such as "never" would count as true.
 
     None is accepted only if `none` is a text, which says in the error what None means.
     """
     if value is not True and value is not False and (value is not None or none is None):
         alternative = f" or None ({none})" if none is not None else ""
         raise TypeError(f"`{name}` must be True{',' if none else ' or'} False{alternative}, got {shown(value)}")
+    return value
 
 
 def _finite(

@@ -180,14 +180,6 @@ def check_callable(parameter: str, function: "Any", cure: str = JUDGE, argument:
     return function
 
 
-def make_check(cure: str, argument: str = "") -> "Callable[[str, Any], Any]":
-    """Return a check of an option that is a sync callable or None; its errors end with the `cure`.
-
-    The callable must take the `argument`, if one is named.
-    """
-    return lambda name, value: check_callable(name, value, cure, argument)
-
-
 def check_on_give_up(name: str, value: "Any") -> "Any":
     """Return the value of `on_give_up`: any, but a function must take the last error."""
     if callable(value):

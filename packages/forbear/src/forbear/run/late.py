@@ -55,17 +55,18 @@ _STEP = 0.0005
 class LateGrant(OpenGrant):
     """A retry whose answer may come late: without one, `ask` waits until the backoff ends."""
 
-    __slots__ = ("_began", "_late")
+    __slots__ = ("_began",)
+
+    budget: "LateBudget"
 
     def __init__(self, run: "Granting", budget: "LateBudget", failure: "Failure", delay: float) -> None:
         super().__init__(run, budget, failure, delay)
-        self._late = budget
         self._began = run.runtime.monotonic()
 
     def ask(self) -> bool:
         answer: bool | LateAnswer = False
         try:
-            answer = self._late.ask()
+            answer = self.budget.ask()
             allowed = answer if isinstance(answer, bool) else answer.wait(min(LOOK, self.delay))
             if isinstance(answer, bool) or allowed is not None:
                 return self.settle(allowed=bool(allowed))
@@ -86,7 +87,7 @@ class LateGrant(OpenGrant):
     async def aask(self) -> bool:
         answer: bool | LateAnswer = False
         try:
-            answer = self._late.ask()
+            answer = self.budget.ask()
             if isinstance(answer, bool):
                 return self.settle(allowed=answer)
             until = time.monotonic() + min(LOOK, self.delay)

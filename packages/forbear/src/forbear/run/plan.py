@@ -1,5 +1,6 @@
 """`RetryPlan`, what a run reads of a policy, and `OPTIONS`, the one table of its options, their defaults and checks."""
 
+from functools import partial
 from itertools import repeat
 from operator import attrgetter, call
 from types import FunctionType
@@ -12,13 +13,13 @@ from forbear.run.functions import check_takes
 from forbear.run.harm import is_used, watch
 from forbear.run.judges import (
     RAISE,
+    check_callable,
     check_choice,
     check_known_apis,
     check_listener,
     check_on_give_up,
     check_on_result,
     check_safe,
-    make_check,
     make_judge,
     refuse_foreign,
 )
@@ -100,11 +101,6 @@ def _keep(name: str, value: "Any") -> "Any":
     return value
 
 
-def _check_flag(name: str, value: "Any") -> "Any":
-    check.flag(name, value)
-    return value
-
-
 def _check_attempt_timeout(name: str, value: "Any") -> "Any":
     value = check.in_seconds(value)
     check.positive_seconds(name, value, none="no limit")
@@ -120,19 +116,10 @@ def _check_budget(name: str, value: "Any") -> "Any":
     return value
 
 
-def _check_repeatable(name: str, value: "Any") -> "Any":
-    check.flag(name, value, none="functions yes, requests by their tables")
-    return value
-
-
 def _check_name(name: str, value: "Any") -> "Any":
     if value is not None and not isinstance(value, str):
         raise TypeError(f"`{name}` must be a string or None (the function's name), got {value!r}")
     return value
-
-
-def _check_on(name: str, value: "Any") -> "Any":
-    return make_judge(value)
 
 
 def _check_limits(name: str, value: "Any") -> "Any":
@@ -157,23 +144,23 @@ def _check_backoff(name: str, value: "Any") -> "Any":
     return value
 
 
+_STOP_ASYNC = "judge by the failure, or set an event for forbear.stop_on"
+
 OPTIONS: "Mapping[str, Option]" = {
     "attempt_timeout": Option(None, _check_attempt_timeout),
     "on_result": Option(None, check_on_result),
     "on_event": Option(None, check_listener),
     "budget": Option(None, _check_budget),
-    "repeatable": Option(None, _check_repeatable, of_each=True),
-    "retry_exhausted": Option(False, _check_flag),
+    "repeatable": Option(None, partial(check.flag, none="functions yes, requests by their tables"), of_each=True),
+    "retry_exhausted": Option(False, check.flag),
     "name": Option(None, _check_name),
     "service": Option(None, _keep),
-    "stop": Option(
-        None, make_check("judge by the failure, or set an event for forbear.stop_on", "failed"), of_each=True
-    ),
-    "delay": Option(None, make_check("return the seconds at once", "error"), of_each=True),
+    "stop": Option(None, partial(check_callable, cure=_STOP_ASYNC, argument="failed"), of_each=True),
+    "delay": Option(None, partial(check_callable, cure="return the seconds at once", argument="error"), of_each=True),
     "on_give_up": Option(RAISE, check_on_give_up, of_functions=True),
-    "raise_unsatisfied": Option(False, _check_flag, of_functions=True),
+    "raise_unsatisfied": Option(False, check.flag, of_functions=True),
     "on_success": Option(None, check_listener, of_functions=True),
-    "key": Option(None, make_check("return the key at once"), of_functions=True),
+    "key": Option(None, partial(check_callable, cure="return the key at once"), of_functions=True),
     "safe": Option((), check_safe, of_functions=True),
     "apis": Option((), check_known_apis, of_functions=True),
     "unknown": Option(None, check_choice, of_functions=True),
@@ -308,8 +295,11 @@ def _rebuild(cls: type[RetryPlan], fields: "dict[str, Any]") -> RetryPlan:
     return cls(**fields)
 
 
-_CHECKS = {"on": _check_on, "limits": _check_limits, "backoff": _check_backoff} | {
-    name: option.check for name, option in OPTIONS.items()
+_CHECKS: "dict[str, Callable[[str, Any], Any]]" = {
+    "on": lambda name, value: make_judge(value),
+    "limits": _check_limits,
+    "backoff": _check_backoff,
+    **{name: option.check for name, option in OPTIONS.items()},
 }
 _STORES = [RetryPlan.__dict__[name].__set__ for name in RetryPlan.__slots__]
 """The functions that store a field each. They are quicker than `object.__setattr__`, and `map` than a loop."""
