@@ -42,7 +42,7 @@ def test_what_a_budget_counts_by() -> None:
     assert Budget(rule).rule is rule
     assert Budget.per_host(rule).of("a.example").rule is rule
     assert Budget().rule == TokenBucket()
-    assert [kind.is_custom for kind in (Budget, HostBudgets, Remote)] == [False, True, True]
+    assert [kind.is_custom for kind in (Budget, HostBudgets, Remote)] == [False, False, True]
 
 
 @pytest.mark.parametrize(

@@ -280,13 +280,8 @@ class HostBudgets(Budget):
                 self._kept.pop(next(iter(self._kept)), None)
         return budget
 
-    def take(self) -> "NoReturn":
-        raise TypeError(PER_HOST)
-
-    async def atake(self) -> "NoReturn":
-        raise TypeError(PER_HOST)
-
-    def put(self, *, retried: bool) -> "NoReturn":
+    def _call(self, method: "Callable[..., T]", argument: object) -> "NoReturn":
+        """Raise TypeError always: nothing is counted here, but in the budgets of the hosts."""
         raise TypeError(PER_HOST)
 
     def _make_one(self) -> Budget:
