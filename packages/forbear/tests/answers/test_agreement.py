@@ -21,7 +21,6 @@ from forbear.http.api import Api, IdempotencyKey
 from forbear.http.request import Request
 from forbear.http.vouch import Vouch
 from forbear.run.grant import Grant
-from forbear.run.listeners import muted
 from forbear.services import redis, registry
 from forbear_testkit.rows import for_each
 
@@ -132,13 +131,12 @@ def driven(request: Request, overrides: Overrides) -> list[FailureOutcome]:
             policy, service, lambda: request, Fixed(b""), Start(), key=key, is_new_key=new, vouch=vouch
         )  # fmt: skip
 
-    with muted():
-        for failure, verdict in ((NOT_SENT, NOT_EXECUTED), (LOST, TRANSIENT)):
-            one = exchange()
-            add(failure, None, one.failed(ConnectionError(failure), verdict), one)
-        for status in (408, 429, 500, 502, 503, 504, 400, 401, 403, 404, 409, 412):
-            one = exchange()
-            add(str(status), status, one.responded(status, {}, None), one)
+    for failure, verdict in ((NOT_SENT, NOT_EXECUTED), (LOST, TRANSIENT)):
+        one = exchange()
+        add(failure, None, one.failed(ConnectionError(failure), verdict), one)
+    for status in (408, 429, 500, 502, 503, 504, 400, 401, 403, 404, 409, 412):
+        one = exchange()
+        add(str(status), status, one.responded(status, {}, None), one)
     return outcomes
 
 

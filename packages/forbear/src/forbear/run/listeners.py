@@ -1,7 +1,7 @@
 """Notify listeners of events: the listener of a run's policy, and those of the whole process."""
 
 from collections.abc import Callable, Coroutine
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 
 from forbear.core.report import text_of
 from forbear.run import judges
@@ -10,15 +10,11 @@ from forbear.text.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Any
 
     from forbear.core.events import Event, Succeeded
 
     Listener = Callable[[Event], object]
-
-
-_muted: ContextVar[bool] = ContextVar("forbear_muted", default=False)
 
 
 def set_process_listeners(provide: "Callable[[], tuple[Listener, ...]]") -> None:
@@ -29,31 +25,9 @@ def set_process_listeners(provide: "Callable[[], tuple[Listener, ...]]") -> None
     judges.listeners[0] = provide
 
 
-class muted:  # noqa: N801 - used like a function
-    """`with muted():` keeps the process's listeners from runs that first fail in the block, such as simulated ones.
-
-    A policy's own listener is still notified.
-    """
-
-    __slots__ = ("_token",)
-
-    _token: "Token[bool]"
-
-    def __enter__(self) -> None:
-        self._token = _muted.set(True)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
-    ) -> None:
-        _muted.reset(self._token)
-
-
 def collect(own: "Listener | None") -> "tuple[Listener, ...]":
-    """Return all listeners of a run: `own`, that of its policy (None without one), then those of the process.
-
-    Within `muted`, those of the process are left out.
-    """
-    others = () if _muted.get() else judges.listeners[0]()
+    """Return all listeners of a run: `own`, that of its policy (None without one), then those of the process."""
+    others = judges.listeners[0]()
     return others if own is None else (own, *others)
 
 
