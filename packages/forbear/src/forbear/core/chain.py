@@ -89,30 +89,14 @@ def list_errors(error: BaseException, handled: BaseException | None, most: int) 
     Those are causes, contexts (also suppressed ones), members of groups, and what libraries keep in attributes or among
     the arguments. No attribute is looked up by the class, so no code of the user runs.
     """
-    found: dict[int, BaseException] = {}
-    waiting: list[Any] = []  # the likeliest comes last
-    link: Any = error
-    while True:
-        if id(link) not in found and issubclass(type(link), BaseException) and (link is not handled or not found):
-            found[id(link)] = link
-            if len(found) == most:
-                break
-            context, cause, kept = context_of(link), cause_of(link), attributes_of(link)
-            for each in arguments_of(link)[:MOST]:
-                if type(each) is not str and each is not context:
-                    waiting.append(each)  # noqa: PERF401 - most errors hold none, and need no list
-            if kept and not _WRAPPED.isdisjoint(kept):
-                waiting += [kept[name] for name in _IN_ORDER if name in kept]
-            if issubclass(type(link), BaseExceptionGroup):  # isinstance would look up `__class__`
-                waiting += members_of(link)[:MOST]
-            if cause is None:
-                cause = context
-            elif context is not None and context is not cause:
-                waiting.append(context)
-            if cause is not None:
-                link = cause
-                continue
-        if not waiting:
-            break
-        link = waiting.pop()
-    return tuple(found.values())
+
+    def find_held(link: BaseException) -> "list[BaseException]":
+        kept, held = attributes_of(link), [*arguments_of(link)[:MOST]]
+        if kept and not _WRAPPED.isdisjoint(kept):
+            held += [kept[name] for name in _IN_ORDER if name in kept]
+        if issubclass(type(link), BaseExceptionGroup):  # isinstance would look up `__class__`
+            held += members_of(link)[:MOST]
+        held += context_of(link), cause_of(link)
+        return [each for each in held if issubclass(type(each), BaseException) and each is not handled]
+
+    return tuple(walk(error, find_held, most))
