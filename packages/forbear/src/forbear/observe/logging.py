@@ -41,7 +41,7 @@ def fields(event: Event) -> tuple[str, Fields]:
             "operation": event.operation,
             "attempts": report.count,
             "elapsed": round(report.elapsed, 3),
-            "reason": reason(event),
+            "reason": report.reason.code,
             "rule": report.text,
             "maybe_done": report.maybe_done,
             "vouched": report.vouched,
@@ -73,11 +73,6 @@ def is_warning(event: Event) -> bool:
     if isinstance(event, GaveUp):
         return event.report.reason is not Reason.CONFLICT
     return not isinstance(event, Recovered | BudgetRestored)
-
-
-def reason(event: GaveUp) -> str:
-    """Return the reason why a run ended, as the name of its `Reason` in lower case: "timeout", "retry_after"."""
-    return event.report.reason.name.lower()
 
 
 class Logging:

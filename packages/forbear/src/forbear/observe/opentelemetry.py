@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from forbear.core.attempt import Attempt
 from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled, label_of
-from forbear.observe.logging import ATTEMPTS, COUNTED, DELAY, RECOVERED, reason
+from forbear.observe.logging import ATTEMPTS, COUNTED, DELAY, RECOVERED
 from forbear.run.runtime import current
 
 try:
@@ -75,7 +75,7 @@ class OpenTelemetry:
                 self._span(event.operation, event.elapsed, event.failures, event.attempt, known, None)
             case GaveUp():
                 report = event.report
-                why = {"forbear.reason": reason(event)}
+                why = {"forbear.reason": report.reason.code}
                 self._attempts.record(report.count, operation)
                 last: _Attributes = {"error.type": _error_type(report.attempts[-1].error)}
                 last |= {f"forbear.{name}": getattr(report, name) for name in ("maybe_done", "vouched", "billed")}

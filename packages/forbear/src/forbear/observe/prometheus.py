@@ -1,7 +1,7 @@
 """Count events as metrics of prometheus_client. Operations and error types are labels; texts are not."""
 
 from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled, label_of
-from forbear.observe.logging import ATTEMPTS, COUNTED, DELAY, reason
+from forbear.observe.logging import ATTEMPTS, COUNTED, DELAY
 
 try:
     from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
@@ -58,7 +58,7 @@ class Prometheus:
                 self._attempts.labels(*labels, "recovered").observe(event.attempt)
             case GaveUp():
                 self._attempts.labels(*labels, "gave up").observe(event.report.count)
-                labels.append(reason(event))
+                labels.append(event.report.reason.code)
             case _:
                 pass
         self._counters[type(event)].labels(*labels).inc()
