@@ -140,12 +140,8 @@ def why_not(judgement: Judgement, unknown: str) -> str:
     name = judgement.operation or unknown
     if judgement.conditions and not judgement.repeatable:
         return f"{name} may have been executed; it may be repeated only with {' or '.join(judgement.conditions)}"
-    return f"{name} may have been executed and must not be executed twice{why_unknown(judgement)}"
-
-
-def why_unknown(judgement: Judgement) -> str:
-    """Return words that say why a request is none of the service's operations, "" if there is no more to say."""
-    return "" if judgement.unknown is None else f" ({judgement.unknown})"
+    why = "" if judgement.unknown is None else f" ({judgement.unknown})"
+    return f"{name} may have been executed and must not be executed twice{why}"
 
 
 def cure_for(judgement: Judgement, option: str | None) -> str:

@@ -169,8 +169,8 @@ class AsyncAttempts(_Block):
             raise StopAsyncIteration
         try:
             if self._grant is not None:
-                if self._grant.is_open:
-                    await self._ask(self._grant)
+                if not await self._grant.aask():  # the budget refuses
+                    self._give_up()
                 await self._grant.asleep()
                 self._refuse_late()
         except BaseException:  # a cancellation, too
@@ -180,11 +180,6 @@ class AsyncAttempts(_Block):
             raise
         self._state = _STARTED
         return self
-
-    async def _ask(self, grant: "Grant") -> None:
-        """Await the budget's decision on the retry; if it refuses, raise the error of the block again."""
-        if not await grant.aask():
-            self._give_up()
 
     def _refuse_late(self) -> None:
         """Raise the error of the block again if a task of it has sent what must not be sent twice since it failed."""

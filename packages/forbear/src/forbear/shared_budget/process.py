@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from forbear.core.budget import MICRO
+from forbear.core.dataclass import dataclass
 from forbear.core.events import BudgetDegraded, BudgetRestored
 from forbear.run.runtime import current
 from forbear.shared_budget.script import BucketState, Command, Credit, LinkFailed, command, parse
@@ -87,6 +88,7 @@ class Health:
         self.until = float("-inf")
 
 
+@dataclass(slots=True)
 class PendingGrant:
     """A command of `share` on its way, and its answer; see `forbear.run.late.LateAnswer` for the methods.
 
@@ -95,14 +97,12 @@ class PendingGrant:
     sets `left`: a grant then makes the own token whole. Example: see `LocalBucket`.
     """
 
-    __slots__ = ("answer", "left", "overdue", "pays", "sent", "share")
-
-    def __init__(self, share: "ProcessShare", sent: float, *, pays: bool) -> None:
-        self.share = share
-        self.sent = sent
-        self.pays = pays
-        self.answer: bool | None = None
-        self.overdue = self.left = False
+    share: "ProcessShare"
+    sent: float
+    pays: bool
+    answer: bool | None = None
+    overdue: bool = False
+    left: bool = False
 
     def look(self) -> bool | None:
         if self.answer is None:
