@@ -75,7 +75,7 @@ def leave_same_unknown(same: object) -> None:
         return
     from forbear.run.keys import keys_at  # few runs get here
 
-    requests = keys_at(found.started).unknown
+    requests = keys_at(found).unknown
     if len(requests) < _MOST:
         requests.add(same)
 
@@ -83,5 +83,5 @@ def leave_same_unknown(same: object) -> None:
 def was_left_unknown(same: object) -> bool:
     """Return whether an earlier attempt of the outermost run around the caller sent the same request."""
     found = outermost_run() if run_keys else None
-    known = None if found is None else run_keys.get(id(found.started))
+    known = None if found is None else run_keys.get(id(found))
     return known is not None and same in known.unknown

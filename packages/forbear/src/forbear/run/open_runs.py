@@ -72,22 +72,14 @@ class OpenRun:
     is_beyond: bool = False
 
 
-def outermost_run() -> OpenRun | None:
-    """Return the outermost run around the caller, None without one.
+def outermost_run() -> float | None:
+    """Return when the outermost run around the caller began, which is its identity; None without a run.
 
     A task or a thread with the context of an attempt belongs to its run until that ends. A forked child belongs to none
     of its parent's runs.
     """
-    frames, logs = _open_runs()
-    if not logs or any(logs[-1].started is run.started for run in frames):
-        return frames[-1] if frames else None
-    log = logs[-1]
-    if not frames:
-        return log
-    run = frames[-1]
-    if run.started == log.started:  # the clock is coarse, or virtual
-        return run if run.is_beyond else log
-    return run if run.started < log.started else log
+    path = path_of_runs()
+    return path[0][0] if path else None
 
 
 def marks_of_stack() -> "Iterator[int]":
@@ -99,15 +91,14 @@ def keys_of(started: float | None) -> tuple[str, ...]:
     """Return the keys of the run that began at `started`, and of the outermost run around the caller."""
     if not run_keys:
         return ()
-    found = outermost_run()
-    known = (run_keys.get(id(each)) for each in (started, None if found is None else found.started))
+    known = (run_keys.get(id(each)) for each in (started, outermost_run()))
     return tuple(text for keys in known if keys is not None for text in keys.texts)
 
 
 def expiry(run: "RunState") -> float | None:
     """Return the seconds of `run` after which a key that it has used must not be sent again, None without one."""
     found = outermost_run() if run_keys else None
-    keys = None if found is None else run_keys.get(id(found.started))
+    keys = None if found is None else run_keys.get(id(found))
     root = None if keys is None else keys.root or keys
     ends = [] if root is None else [use.until for use in root.uses.values() if use.last >= run.started]
     first = min(ends, default=INFINITY)

@@ -4,8 +4,6 @@ It keeps the first and the last failures, each as short as can be. Secrets are r
 reports, because most runs succeed.
 """
 
-from functools import partial
-
 from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason, Stop
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, WouldStop
@@ -168,7 +166,8 @@ class RunRecord(Grant):
     def notify_recovered(self) -> None:
         """Tell the listeners that the run has succeeded after failures."""
         elapsed = self.runtime.monotonic() - self.started
-        attempts, maybe_done = self._attempts(elapsed), self.maybe_done and self.in_doubt
+        attempts = attempts_of(self.failures, self.runtime.now() - elapsed)
+        maybe_done = self.maybe_done and self.in_doubt
         recovered = Recovered(self.operation, self.attempt, elapsed, attempts, maybe_done, billed=self._is_billed)
         listeners.notify(self.listeners or (), recovered)
 
@@ -257,10 +256,6 @@ class RunRecord(Grant):
         details = failure.details or (self.runtime.now(), None, ())
         return Attempt(self.attempt, failure.name, failure.text, failure.elapsed, delay, *details)
 
-    def _attempts(self, elapsed: float) -> tuple[Attempt, ...]:
-        """Return the kept failures as attempts; `elapsed` is now. The wall clock is read once, only here."""
-        return attempts_of(self.failures, self.runtime.now() - elapsed)
-
 
 def with_kept(failures: "tuple[KeptFailure, ...]", failure: "KeptFailure") -> "tuple[KeptFailure, ...]":
     """Return `failures` with one more; a failure in the middle of a long run gives way."""
@@ -274,7 +269,7 @@ def attempts_of(failures: "tuple[KeptFailure, ...]", began: float) -> tuple[Atte
 
     The wall clock is in epoch seconds. Times of failures without details follow from the seconds that had passed.
     """
-    return tuple(map(partial(_attempt, began), failures))
+    return tuple(_attempt(began, failure) for failure in failures)
 
 
 def _attempt(began: float, failure: "KeptFailure") -> Attempt:
