@@ -67,17 +67,14 @@ def copy_metadata(wrapper: "Callable[..., Any]", function: "Callable[..., Any]")
     The methods of a cache, such as `cache_clear`, are copied, too. Returns the wrapper, also if that raises TypeError
     for a proxy whose `__name__` is no string.
     """
-    for name in _cache_methods(function):
-        setattr(wrapper, name, getattr(function, name))
+    if type(function) is not FunctionType:  # `functools.lru_cache` and its likes have methods of such names
+        for name in dir(type(function)):
+            if name.startswith("cache_"):
+                setattr(wrapper, name, getattr(function, name))
     try:
         return update_wrapper(wrapper, function)
     except TypeError:  # a proxy whose `__name__` is no string
         return wrapper
-
-
-def _cache_methods(function: object) -> list[str]:
-    """Return the names that `functools.lru_cache` and its likes give to their methods; a function has none."""
-    return [] if type(function) is FunctionType else [name for name in dir(type(function)) if name.startswith("cache_")]
 
 
 MARK = "__forbear__"
@@ -137,11 +134,6 @@ def refuse_made(function: object) -> None:
             f"decorator made of {name_of(inner)}: its methods would get lost, and its library would call it without a "
             "retry; put @forbear.retry(...) below that decorator, next to the function"
         )
-
-
-def awaitable_error(name: str) -> TypeError:
-    """Return a TypeError: the sync function `name` was called as an async one, but returned no awaitable."""
-    return TypeError(f"{name} was called as an async function, but returned no awaitable; call it with `policy.call`")
 
 
 def refuse_coroutine(value: object, name: str) -> None:

@@ -193,7 +193,6 @@ class AsyncAttempts(_Block):
         self._error = None
 
     def _give_up(self) -> "NoReturn":
-        """Raise the error of the block again."""
         self._state = _DONE
         try:
             raise self._error or AssertionError

@@ -11,7 +11,7 @@ from sys import exception
 
 from forbear.core.record import reports_made
 from forbear.run import judges
-from forbear.run.functions import awaitable_error, copy_metadata, refuse_coroutine
+from forbear.run.functions import copy_metadata, refuse_coroutine
 from forbear.run.harm import HarmLog, is_used, is_watched, watch
 from forbear.run.runtime import current
 
@@ -151,7 +151,8 @@ async def acall(
         run.end()
         if log is not None:
             log.close()
-    raise awaitable_error(operation)
+    text = f"{operation} was called as an async function, but returned no awaitable; call it with `policy.call`"
+    raise TypeError(text)
 
 
 def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "Callable[..., Any]":
