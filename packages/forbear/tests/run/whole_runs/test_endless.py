@@ -79,7 +79,7 @@ def test_memory_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither with the attempts nor with what errors say."""
     monkeypatch.setattr(judges, "listeners", [tuple])  # pytest keeps the lines of the log
     held_after(50)
-    assert held_after(500) < held_after(50) + 20_000 < 500_000
+    assert held_after(500) < held_after(50) + 40_000 < 500_000  # the virtual clock keeps each wait, 32 bytes and more
 
 
 def test_a_task_that_waits_holds_little() -> None:
