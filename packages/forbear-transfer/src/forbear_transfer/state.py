@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from forbear_transfer.errors import StrPath, TransferError, is_out_of_files, why_not
@@ -102,9 +101,7 @@ class State:
             _collect_once(self._opened)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._opened is not None and sys.platform != "win32":
             # On Windows an open file cannot be deleted; the next run can lock it.
             with suppress(OSError):

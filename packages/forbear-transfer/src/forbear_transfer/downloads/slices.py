@@ -7,7 +7,6 @@ import asyncio
 import os
 import threading
 from contextlib import AbstractContextManager, suppress
-from types import TracebackType
 from typing import Protocol
 
 from forbear.adapters import current_runtime
@@ -93,9 +92,7 @@ class Slices(AbstractContextManager["Slices", None]):
         self._closed = False
         self._syncing: asyncio.Future[None] | None = None
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._lock:
             self._closed = True
         self._save_progress()

@@ -14,7 +14,6 @@ import sys
 import time
 from contextlib import AbstractContextManager, suppress
 from functools import cache, lru_cache
-from types import TracebackType
 from typing import BinaryIO, Self
 
 from forbear.adapters import dataclass
@@ -95,9 +94,7 @@ class TargetPath(AbstractContextManager["TargetPath", None]):
                 raise unwritable(path, error) from error
             raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.folder.close()
 
     @property
@@ -206,9 +203,7 @@ class PartFile(AbstractContextManager["PartFile", None]):
         disk = os.fstatvfs(self.descriptor)
         return disk.f_bfree * disk.f_frsize if disk.f_blocks else None
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if sys.platform == "win32":  # on Windows, an open file can be neither deleted nor renamed
             self._close()
         if not self._published and not self.keep:

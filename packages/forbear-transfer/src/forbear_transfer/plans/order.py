@@ -8,7 +8,6 @@ import pickle
 import tempfile
 from array import array
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from types import TracebackType
 from typing import Self
 
 from forbear.adapters import replace
@@ -37,9 +36,7 @@ class OrderedItems:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     async def fill(self, items: AsyncGenerator[Item]) -> None:

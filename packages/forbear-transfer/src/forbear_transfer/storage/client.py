@@ -3,7 +3,6 @@
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from types import TracebackType
 from typing import Self
 from urllib.parse import urljoin
 
@@ -101,9 +100,7 @@ class Storage:
         self._pool = Pool(self.connections, self.stall_timeout, headers, proxy(self.endpoint), self._rate)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.close()

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import copy_context
-from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from forbear.adapters import TRANSIENT_STATUSES, status_phrase
@@ -209,9 +208,7 @@ class Response(AbstractAsyncContextManager["Response", None]):
         except Exception as error:
             waiter.set_exception(error)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
 
 

@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Self
 
 from forbear.adapters import redact
@@ -55,9 +54,7 @@ class Manifest:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         file, self._file = self._file, None
         if file is not None:
             file.close()
