@@ -127,23 +127,15 @@ class CurlSettings:
             raise BadInput("the curl option --cookie FILE is not supported", "send cookies with -b 'NAME=VALUE'")
         self.cookies.append(value)
 
-    def _take_max_time(self, name: str, value: str) -> None:
-        self.max_time = _parse_number(name, value) or None  # 0 means no limit
-
-    def _take_connect_timeout(self, name: str, value: str) -> None:
-        self.connect_timeout = _parse_number(name, value) or CONNECT_TIMEOUT
+    def _take_seconds(self, name: str, value: str) -> None:
+        attribute, default = _SECONDS[name]
+        setattr(self, attribute, _parse_number(name, value) or default)
 
     def _take_max_redirs(self, name: str, value: str) -> None:
         self.max_redirects = 10**9 if value == "-1" else _parse_whole(name, value)
 
     def _take_retry(self, name: str, value: str) -> None:
         self.retries = _parse_whole(name, value)
-
-    def _take_retry_delay(self, name: str, value: str) -> None:
-        self.retry_delay = _parse_number(name, value) or None  # 0 means the default
-
-    def _take_retry_max_time(self, name: str, value: str) -> None:
-        self.retry_timeout = _parse_number(name, value) or None
 
     def _take_proto(self, name: str, value: str) -> None:
         listed = value.removeprefix("=").split(",")
@@ -153,7 +145,7 @@ class CurlSettings:
 
     def _resolve(self, name: str, value: str) -> None:
         """Add "HOST:PORT:ADDRESS", of which the address may be in brackets and the host may be `*`."""
-        host, port, address = self._split_address(name, value.removeprefix("+"), 3)
+        host, port, address = _split_address(name, value.removeprefix("+"), "HOST:PORT:ADDRESS")
         first = address.split(",")[0]
         match = _ADDRESS.fullmatch(first)
         if not match or not match["host"]:
@@ -162,34 +154,41 @@ class CurlSettings:
 
     def _connect_to(self, name: str, value: str) -> None:
         """Add "HOST1:PORT1:HOST2:PORT2", in which every part may be empty: any host, any port, the same as before."""
-        host, port, rest = self._split_address(name, value, 3)
+        host, port, rest = _split_address(name, value, "HOST1:PORT1:HOST2:PORT2")
         address, _, other = rest.rpartition(":")
         match = _ADDRESS.fullmatch(address)
         if not match or ":" not in rest:
             _refuse(name, "HOST1:PORT1:HOST2:PORT2")
         self.resolved.setdefault((host, _parse_port(name, port)), (match["host"], _parse_port(name, other)))
 
-    def _split_address(self, name: str, value: str, count: int) -> tuple[str, str, str]:
-        text, host = value, ""
-        if text.startswith("["):
-            host, _, text = text[1:].partition("]")
-        parts = text.split(":", count - 1)
-        if len(parts) != count or (host and parts[0]):
-            _refuse(name, "HOST:PORT:ADDRESS" if name == "resolve" else "HOST1:PORT1:HOST2:PORT2")
-        return (host or parts[0]).lower(), parts[1], parts[2]
 
+_SECONDS = {
+    "connect-timeout": ("connect_timeout", CONNECT_TIMEOUT),
+    "max-time": ("max_time", None),
+    "retry-delay": ("retry_delay", None),
+    "retry-max-time": ("retry_timeout", None),
+}
+"""The attribute for each option that has a number of seconds, and its value for 0, which means the default."""
 
 _PARSERS: dict[str, Callable[[CurlSettings, str, str], None]] = {
-    "connect-timeout": CurlSettings._take_connect_timeout,
+    **dict.fromkeys(_SECONDS, CurlSettings._take_seconds),
     "connect-to": CurlSettings._connect_to,
     "max-redirs": CurlSettings._take_max_redirs,
-    "max-time": CurlSettings._take_max_time,
     "proto": CurlSettings._take_proto,
     "resolve": CurlSettings._resolve,
     "retry": CurlSettings._take_retry,
-    "retry-delay": CurlSettings._take_retry_delay,
-    "retry-max-time": CurlSettings._take_retry_max_time,
 }
+
+
+def _split_address(name: str, value: str, rule: str) -> tuple[str, str, str]:
+    """Return a host in lower case, a port, and the rest; the host may be in brackets."""
+    text, host = value, ""
+    if text.startswith("["):
+        host, _, text = text[1:].partition("]")
+    parts = text.split(":", 2)
+    if len(parts) != 3 or (host and parts[0]):
+        _refuse(name, rule)
+    return (host or parts[0]).lower(), parts[1], parts[2]
 
 
 def _parse_number(name: str, value: str) -> float:
