@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -54,15 +55,7 @@ class RequestContent:
 
 def stdin_bytes() -> bytes:
     """Return all of stdin; BadInput if it is longer than `STDIN_IN_MEMORY` or cannot be read."""
-    data = bytearray()
-    for chunk in iter(_read_stdin, b""):
-        data += chunk
-        if len(data) > STDIN_IN_MEMORY:
-            raise BadInput(
-                f"the body on stdin is longer than {STDIN_IN_MEMORY >> 20} MiB, the most that can be sent again",
-                "write it to a file, and send that: -X METHOD -T FILE",
-            )
-    return bytes(data)
+    return b"".join(_read_stdin(STDIN_IN_MEMORY, "-X METHOD -T FILE"))
 
 
 def content_of(line: CurlLine, stack: ExitStack) -> RequestContent:
@@ -81,25 +74,23 @@ def content_of(line: CurlLine, stack: ExitStack) -> RequestContent:
 
 def _spool_stdin(stack: ExitStack) -> Any:
     spool = stack.enter_context(SpooledTemporaryFile(max_size=_SPOOLED))  # noqa: SIM115 - the stack closes it
-    length = 0
-    for chunk in iter(_read_stdin, b""):
-        length += len(chunk)
-        if length > STDIN_UPLOAD:
-            raise BadInput(
-                f"the body on stdin is longer than {STDIN_UPLOAD >> 20} MiB, the most that can be sent again",
-                "write it to a file, and send that: -T FILE; for Cloud Storage use `forbear cp - gs://BUCKET/NAME`",
-            )
+    for chunk in _read_stdin(STDIN_UPLOAD, "-T FILE; for Cloud Storage use `forbear cp - gs://BUCKET/NAME`"):
         spool.write(chunk)
     spool.seek(0)
     spool.rollover()  # httpx reads the length from a real file
     return spool
 
 
-def _read_stdin() -> bytes:
-    if sys.stdin is None:
-        return b""
+def _read_stdin(most: int, instead: str) -> Iterator[bytes]:
+    """Yield stdin in chunks; BadInput, with the options to use `instead`, if it has more than `most` bytes."""
+    length = 0
     try:
-        return sys.stdin.buffer.read(_CHUNK)
+        while sys.stdin is not None and (chunk := sys.stdin.buffer.read(_CHUNK)):
+            length += len(chunk)
+            if length > most:
+                text = f"the body on stdin is longer than {most >> 20} MiB, the most that can be sent again"
+                raise BadInput(text, f"write it to a file, and send that: {instead}")
+            yield chunk
     except OSError as error:
         raise BadInput(f"cannot read stdin: {error.strerror}", "name a file instead of -") from None
 
