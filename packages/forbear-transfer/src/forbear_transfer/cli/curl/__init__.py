@@ -142,7 +142,6 @@ def _run(words: tuple[str, ...], options: CurlOptions, stack: ExitStack) -> None
     # Imported late: httpx takes longer than all the rest, and `--help` does not need it.
     from forbear.cli.kit.answers import show_answer
     from forbear_transfer.cli.curl.content import content_of, stdin_bytes
-    from forbear_transfer.cli.curl.google import GoogleOptions, check_destination, token_headers
     from forbear_transfer.cli.curl.hop import first_hop
     from forbear_transfer.cli.curl.output import check_format
     from forbear_transfer.cli.curl.send import CurlRun
@@ -168,10 +167,12 @@ def _run(words: tuple[str, ...], options: CurlOptions, stack: ExitStack) -> None
         return
     hop = first_hop(line, request, settings, content_of(line, stack))
     run = CurlRun(settings, rules)
-    google = GoogleOptions(options["google_credentials"], options["credentials"], options["impersonate"])
-    if google.is_used:
+    file, account = options["credentials"], options["impersonate"]
+    if options["google_credentials"] or file is not None or account is not None:
+        from forbear_transfer.cli.curl.google import check_destination, token_headers
+
         check_destination(hop, settings)
-        hop = hop.with_headers(token_headers(google, rules.policy_for(hop)[0]))
+        hop = hop.with_headers(token_headers(file, account, rules.policy_for(hop)[0]))
     run.run(hop, line.urls[0])
 
 
@@ -179,21 +180,13 @@ def _make_rules(settings: "CurlSettings", options: CurlOptions) -> "Rules":
     """Return the rules of the options; curl's own options for retries count where forbear's are not used."""
     from forbear_transfer.cli.curl.send import Rules
 
-    limits = PolicyOptions(
-        attempts=options["attempts"],
-        timeout=options["timeout"],
-        initial=options["initial"],
-        maximum=options["maximum"],
-        multiplier=options["multiplier"],
-        jitter=options["jitter"],
-        constant=options["constant"],
-    )
-    if settings.retries is not None and limits["attempts"] is None:
+    limits = options.copy()
+    if settings.retries is not None and options["attempts"] is None:
         limits["attempts"] = settings.retries + 1
-    if settings.retry_timeout is not None and limits["timeout"] is None:
+    if settings.retry_timeout is not None and options["timeout"] is None:
         limits["timeout"] = settings.retry_timeout
-    backoff = {**limits, "attempts": None, "timeout": None}
-    if settings.retry_delay is not None and not any(value is not None for value in backoff.values()):
+    backoff = (options["initial"], options["maximum"], options["multiplier"], options["jitter"], options["constant"])
+    if settings.retry_delay is not None and all(value is None for value in backoff):
         limits["constant"] = settings.retry_delay
     refusals = dict(map(_parse_refusals, options["not_executed"]))
     header = options["idempotency_header"]

@@ -6,28 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from forbear import Policy
-from forbear.adapters import dataclass
 from forbear.cli.kit.output import BadInput, Problem
 from forbear_transfer.cli.curl.hop import Hop
 from forbear_transfer.cli.curl.settings import CurlSettings
+from forbear_transfer.errors import NoCredentials
+from forbear_transfer.storage.credentials import Credentials, tokens
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _DOMAIN = ".googleapis.com"
 _LOG_IN = "log in with `gcloud auth application-default login`, or name a key file with --credentials"
-
-
-@dataclass(frozen=True, slots=True)
-class GoogleOptions:
-    """The options for Google credentials: application default ones, a key file, a service account to act as."""
-
-    default: bool
-    file: Path | None
-    impersonate: str | None
-
-    @property
-    def is_used(self) -> bool:
-        """Return whether the request gets credentials."""
-        return self.default or self.file is not None or self.impersonate is not None
 
 
 def check_destination(hop: Hop, settings: CurlSettings) -> None:
@@ -44,19 +31,15 @@ def check_destination(hop: Hop, settings: CurlSettings) -> None:
         raise BadInput("Google credentials do not go with an Authorization header", "leave one of them out")
 
 
-def token_headers(options: GoogleOptions, policy: Policy) -> Mapping[str, str]:
-    """Return the headers with a token of the credentials.
+def token_headers(file: Path | None, impersonate: str | None, policy: Policy) -> Mapping[str, str]:
+    """Return the headers with a token of the credentials in a key file, or else of the application default ones.
 
     Raises Problem if there is none, and BadInput if the key file does not exist. Transient errors of the token server
     are retried under `policy`.
     """
-    from forbear_transfer.errors import NoCredentials
-    from forbear_transfer.storage.credentials import Credentials, tokens
-
-    file = None if options.file is None else str(options.file)
     if file is not None and not os.path.lexists(file):
         raise BadInput(f"cannot read the key file {file}: it does not exist", "check the name after --credentials")
-    credentials = Credentials(file, options.impersonate, scope=_SCOPE)
+    credentials = Credentials(None if file is None else str(file), impersonate, scope=_SCOPE)
 
     async def headers() -> Mapping[str, str]:
         return await (await tokens(credentials, policy)).headers()
