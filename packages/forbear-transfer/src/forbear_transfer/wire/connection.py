@@ -14,7 +14,6 @@ except ModuleNotFoundError as error:
     text = 'forbear_transfer needs httptools; install it with: pip install "forbear[transfer]"'
     raise ModuleNotFoundError(text, name="httptools") from error
 
-from forbear.adapters import current_runtime
 from forbear_transfer.wire.payload import Payload, RateLimit, slice_pieces
 from forbear_transfer.wire.response import BadResponse, Broken, Response
 from forbear_transfer.wire.watched import INFINITY, Watched
@@ -59,18 +58,17 @@ class Connection(Watched):
     """A connection and the request that is running on it.
 
     `freed` is called with this connection when a request has succeeded or failed; `is_open` then says whether another
-    may follow. `rate` limits the bytes of bodies per second, None for no limit. `transport` is the transport below, or
-    one with TLS over it.
+    may follow. `transport` is the transport below, or one with TLS over it.
     """
 
     def __init__(
         self, stall_timeout: float, freed: Callable[["Connection"], None], rate: RateLimit | None = None
     ) -> None:
-        super().__init__(stall_timeout)
+        super().__init__(stall_timeout, rate)
         self.is_open = False
-        self._rate = rate
         self.idle_since = 0.0
         self._freed = freed
+        self._response: Response | None = None
         self._parser: httptools.HttpResponseParser | None = None
         self._fields: list[bytes] = []
         self._overhead = 0
@@ -147,23 +145,7 @@ class Connection(Watched):
             raise ValueError(f"`body` must have as many bytes as its length says: {len(body)}, got {left} fewer")
         self._sending = False
 
-    @property
-    def is_paced(self) -> bool:
-        """True if the rate of the bytes is limited."""
-        return self._rate is not None
-
-    async def pace(self, count: int, *, received: bool = False) -> None:
-        """Wait until `count` more bytes, sent or `received`, are within the limit of the rate, if there is one.
-
-        The peer does not stall meanwhile.
-        """
-        delay = 0.0 if self._rate is None else self._rate.delay(count, received=received)
-        if delay > 0:
-            self._deadline = max(self._deadline, self._loop.time() + delay + self._stall_timeout)
-            await current_runtime().asleep(delay)
-
     def abort(self) -> None:
-        """Close the connection at once, and drop unsent bytes: the request, or reader of its response, gets Broken."""
         if self._busy:
             self._fail(Broken("the connection was closed before the whole response arrived"))
         else:  # nobody would see an error, which takes a while to make
@@ -299,8 +281,10 @@ class Connection(Watched):
         length = int(self._response.headers["content-length"])
         return f"after {length - self._left} of {length} bytes of its response"
 
+    def _is_awaited(self) -> bool:
+        return self._response is None or self._response.is_awaited
+
     def _fail(self, error: Exception) -> None:
-        """Close the connection at once; a running request, or the reader of its response, raises `error`."""
         self._close()
         if self._busy and self._response is not None:
             self._response.fail(error)

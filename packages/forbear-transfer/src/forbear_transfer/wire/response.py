@@ -9,44 +9,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Protocol
 
 from forbear.adapters import TRANSIENT_STATUSES, status_phrase
 from forbear.events import Report
 from forbear.verdicts import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear_transfer.errors import TransferError
-
-if TYPE_CHECKING:
-
-    class Feeder(Protocol):
-        """The protocol of the connection from which a response comes."""
-
-        @property
-        def transport(self) -> asyncio.Transport:
-            """The transport, which pauses while a reader is slow."""
-            ...
-
-        @property
-        def is_paced(self) -> bool:
-            """True if the rate of the bytes is limited."""
-            ...
-
-        def expect(self, otherwise: str) -> None:
-            """Start the stall timeout anew."""
-            ...
-
-        def limit(self, seconds: float | None) -> None:
-            """Let the rest of the response arrive within so many seconds."""
-            ...
-
-        async def pace(self, count: int, *, received: bool) -> None:
-            """Wait until so many bytes are within the limit of the rate."""
-            ...
-
-        def abort(self) -> None:
-            """Close the connection at once."""
-            ...
-
+from forbear_transfer.wire.watched import Watched
 
 _HIGH = 1024 * 1024
 """The bytes that may wait for their reader before the connection stops reading."""
@@ -66,7 +34,7 @@ class Response(AbstractAsyncContextManager["Response", None]):
 
     __forbear_report__: Report
 
-    def __init__(self, status: int, headers: Mapping[str, str], connection: "Feeder") -> None:
+    def __init__(self, status: int, headers: Mapping[str, str], connection: Watched) -> None:
         self.status = status
         self.headers = headers
         self.ended = False

@@ -1,29 +1,31 @@
-"""The time limits of a request: its connection is closed if the peer stalls, or the response takes too long in all."""
+"""The time limits of a request, and its rate: a connection is closed if the peer stalls, or takes too long in all."""
 
 import asyncio
 from abc import abstractmethod
 
+from forbear.adapters import current_runtime
 from forbear_transfer.errors import Stalled
-from forbear_transfer.wire.response import Response
+from forbear_transfer.wire.payload import RateLimit
 
 _CURE = "check the network and the server, or allow more time (`timeout` of the policy)"
 INFINITY = float("inf")
 
 
 class Watched(asyncio.Protocol):
-    """The base of connections. One timer serves all requests: most are over before it is due.
+    """The base of connections, as a response sees it. One timer serves all requests: most are over before it is due.
 
     A peer has stalled if it moves no byte for `stall_timeout` seconds while a task waits for it. That is noticed after
-    twice the time at the latest, and ends the request with Stalled.
+    twice the time at the latest, and ends the request with Stalled. `rate` limits the bytes of bodies per second, None
+    for no limit.
     """
 
     transport: asyncio.Transport
 
-    def __init__(self, stall_timeout: float) -> None:
+    def __init__(self, stall_timeout: float, rate: RateLimit | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._stall_timeout = stall_timeout
+        self._rate = rate
         self._busy = False
-        self._response: Response | None = None
         self._deadline = 0.0
         self._end_at = self._limit = self._timer_at = INFINITY
         self._otherwise = ""
@@ -51,6 +53,29 @@ class Watched(asyncio.Protocol):
         self._limit = INFINITY if seconds is None else seconds
         self._end_at = self._loop.time() + self._limit
 
+    @property
+    def is_paced(self) -> bool:
+        """True if the rate of the bytes is limited."""
+        return self._rate is not None
+
+    async def pace(self, count: int, *, received: bool = False) -> None:
+        """Wait until `count` more bytes, sent or `received`, are within the limit of the rate, if there is one.
+
+        The peer does not stall meanwhile.
+        """
+        delay = 0.0 if self._rate is None else self._rate.delay(count, received=received)
+        if delay > 0:
+            self._deadline = max(self._deadline, self._loop.time() + delay + self._stall_timeout)
+            await current_runtime().asleep(delay)
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Close the connection at once, and drop unsent bytes: the request, or reader of its response, gets Broken."""
+
+    @abstractmethod
+    def _is_awaited(self) -> bool:
+        """Return whether a task waits for the peer, and not the peer for a reader."""
+
     @abstractmethod
     def _fail(self, error: Exception) -> None:
         """Close the connection at once; a running request, or the reader of its response, raises `error`."""
@@ -73,7 +98,7 @@ class Watched(asyncio.Protocol):
         """
         self._timer = None
         now = self._loop.time()
-        if not self._busy or (self._response is not None and not self._response.is_awaited):
+        if not self._busy or not self._is_awaited():
             return  # `expect` starts a timer for the next wait
         if now >= self._end_at:
             self._fail(Stalled(f"the server's response did not arrive within {self._limit:g} s", _CURE))
