@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 from typing import Unpack
 
 import click
@@ -85,25 +86,19 @@ def command(
     from forbear_transfer.cli.shared.local import check_names
     from forbear_transfer.cli.shared.run import run_transfers  # needs httptools
     from forbear_transfer.functions import prepare_cp
-    from forbear_transfer.progress import Listener
-    from forbear_transfer.runs import Work
 
-    def prepare(on_event: Listener) -> Work:
-        return prepare_cp(
-            sources,
-            target,
-            recursive=recursive,
-            no_clobber=no_clobber,
-            generation=generation,
-            literal=literal_of(options),
-            dry_run=dry_run,
-            on_event=on_event,
-            **make_keywords(options),
-        )
-
-    def check_sources() -> None:
-        check_names(sources, streams=True, literal=literal_of(options))
-
+    prepare = partial(
+        prepare_cp,
+        sources,
+        target,
+        recursive=recursive,
+        no_clobber=no_clobber,
+        generation=generation,
+        literal=literal_of(options),
+        dry_run=dry_run,
+        **make_keywords(options),
+    )
+    check_sources = partial(check_names, sources, streams=True, literal=literal_of(options))
     run_transfers(ctx, options, (*sources, target), prepare, check=check_sources, dry_run=dry_run)
 
 

@@ -1,5 +1,6 @@
 """`forbear mv`: move objects."""
 
+from functools import partial
 from typing import Any
 
 import click
@@ -50,22 +51,18 @@ def command(
     complete = completed(options)
     from forbear_transfer.cli.shared.run import run_transfers  # needs httptools
     from forbear_transfer.commands.moving import prepare_mv
-    from forbear_transfer.progress import Listener
-    from forbear_transfer.runs import Work
 
-    def prepare(on_event: Listener) -> Work:
-        return prepare_mv(
-            sources,
-            target,
-            recursive=recursive,
-            no_clobber=no_clobber,
-            literal=literal_of(complete),
-            dry_run=dry_run,
-            on_event=on_event,
-            exclude=complete["exclude"],
-            include=complete["include"],
-            parallel=complete["parallel"],
-            **keys_of(complete),
-        )
-
+    prepare = partial(
+        prepare_mv,
+        sources,
+        target,
+        recursive=recursive,
+        no_clobber=no_clobber,
+        literal=literal_of(complete),
+        dry_run=dry_run,
+        exclude=complete["exclude"],
+        include=complete["include"],
+        parallel=complete["parallel"],
+        **keys_of(complete),
+    )
     run_transfers(ctx, complete, (*sources, target), prepare, dry_run=dry_run)

@@ -1,6 +1,7 @@
 """`forbear rm`: delete objects."""
 
 import sys
+from functools import partial
 from typing import Any
 
 import click
@@ -54,8 +55,6 @@ def command(
     from forbear_transfer.commands.selection import check_addresses
     from forbear_transfer.items import Action, Item
     from forbear_transfer.plans.sources import parse_source
-    from forbear_transfer.progress import Listener
-    from forbear_transfer.runs import Work
     from forbear_transfer.storage.client import Storage
 
     items: list[Item] | None = None
@@ -63,19 +62,6 @@ def command(
     async def list_items(storage: Storage) -> list[Item]:
         planned = plan_rm(storage, addresses, recursive=recursive, literal=literal, all_versions=all_versions)
         return [item async for item in planned]
-
-    def prepare(on_event: Listener) -> Work:
-        parallel = complete["parallel"]
-        return prepare_rm(
-            addresses,
-            items,
-            recursive=recursive,
-            all_versions=all_versions,
-            literal=literal,
-            dry_run=dry_run,
-            parallel=parallel,
-            on_event=on_event,
-        )
 
     with convert_errors():
         check_addresses(addresses, literal=literal)
@@ -90,6 +76,16 @@ def command(
         if objects and not _confirm(f"delete {what}?"):
             tell("nothing was deleted")
             ctx.exit(1)
+    prepare = partial(
+        prepare_rm,
+        addresses,
+        items,
+        recursive=recursive,
+        all_versions=all_versions,
+        literal=literal,
+        dry_run=dry_run,
+        parallel=complete["parallel"],
+    )
     run_transfers(ctx, complete, addresses, prepare, dry_run=dry_run, deletes=True)
 
 

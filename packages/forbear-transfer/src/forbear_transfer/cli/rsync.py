@@ -1,5 +1,6 @@
 """`forbear rsync`: make a folder hold what another folder holds."""
 
+from functools import partial
 from typing import Unpack
 
 import click
@@ -57,26 +58,19 @@ def command(
     from forbear_transfer.cli.shared.local import check_folders
     from forbear_transfer.cli.shared.run import run_transfers  # needs httptools
     from forbear_transfer.functions import prepare_rsync
-    from forbear_transfer.progress import Listener
-    from forbear_transfer.runs import Work
 
-    def prepare(on_event: Listener) -> Work:
-        return prepare_rsync(
-            source,
-            target,
-            recursive=recursive,
-            delete=delete,
-            checksum=checksum,
-            size_only=size_only,
-            update=update,
-            max_delete=max_delete,
-            dry_run=dry_run,
-            on_event=on_event,
-            **make_keywords(options),
-        )
-
-    def check_source() -> None:
-        check_folders([source], "`forbear cp` copies files")
-
-    names = (source, target)
-    run_transfers(ctx, options, names, prepare, check=check_source, dry_run=dry_run)
+    prepare = partial(
+        prepare_rsync,
+        source,
+        target,
+        recursive=recursive,
+        delete=delete,
+        checksum=checksum,
+        size_only=size_only,
+        update=update,
+        max_delete=max_delete,
+        dry_run=dry_run,
+        **make_keywords(options),
+    )
+    check_source = partial(check_folders, [source], "`forbear cp` copies files")
+    run_transfers(ctx, options, (source, target), prepare, check=check_source, dry_run=dry_run)

@@ -5,10 +5,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import NoReturn, TextIO, TypeVar
 
 import click
 
@@ -22,12 +22,13 @@ from forbear_transfer.cli.shared.options import TransferOptions, headers_of
 from forbear_transfer.cli.shared.problems import convert_errors
 from forbear_transfer.cli.shared.reporter import Reporter, format_bytes, format_count
 from forbear_transfer.cli.shared.statistics import Statistics
-from forbear_transfer.items import STREAM, Summary
+from forbear_transfer.items import STREAM
 from forbear_transfer.objects import Url, is_cloud
-from forbear_transfer.progress import Listener
 from forbear_transfer.runs import Work
-from forbear_transfer.storage.client import CONNECTIONS, Settings
+from forbear_transfer.storage.client import CONNECTIONS, Settings, Storage
 from forbear_transfer.storage.credentials import Credentials
+
+_T = TypeVar("_T")
 
 _SERVICE = "cloud_storage"
 _FRAMES = 8
@@ -45,13 +46,13 @@ def run_transfers(
     ctx: click.Context,
     options: TransferOptions,
     names: Sequence[str],
-    prepare: Callable[[Listener], Work],
+    prepare: Callable[..., Work],
     *,
     check: Callable[[], None] | None = None,
     dry_run: bool = False,
     deletes: bool = False,
 ) -> NoReturn:
-    """Run, over an open Storage, what `prepare` returns for a listener of all events, and exit.
+    """Run, over an open Storage, what `prepare` returns for `on_event`, a listener of all events, and exit.
 
     The exit code is 0, or 1 if an item failed, or 128 + n after signal n. With `--exit-code`, it is 3 after a dry run
     that found something to do. `check` raises BadInput for a wrong source, once all options are checked. `names` are
@@ -71,7 +72,7 @@ def run_transfers(
         deletes=deletes,
     )
     with convert_errors():
-        work = prepare(reporter)
+        work = prepare(on_event=reporter)
     cancelled = [signal.SIGINT]
     with _open_endpoint(options, names) as endpoint:
         settings = settings_of(options, endpoint)
@@ -82,7 +83,7 @@ def run_transfers(
         with _show_live_lines(reporter, quiet=options["quiet"], streams=streams):
             try:
                 with convert_errors():
-                    summary = asyncio.run(_run(settings, work, cancelled))
+                    summary = asyncio.run(run_work(settings, work, cancelled))
             except (KeyboardInterrupt, asyncio.CancelledError):
                 summary = None
         if summary is not None:
@@ -97,14 +98,15 @@ def run_transfers(
     ctx.exit(_WORK if summary.ok and options["exit_code"] and reporter.work else int(not summary.ok))
 
 
-async def _run(settings: Settings, work: Work, cancelled: list[signal.Signals]) -> Summary:
-    with cancel_by_signals(cancelled):
+async def run_work(settings: Settings, work: Callable[[Storage], Awaitable[_T]], cancelled: list[signal.Signals]) -> _T:
+    """Return the result of `work` over an open Storage; `cancelled` gets each signal that has cancelled it."""
+    with _cancel_by_signals(cancelled):
         async with settings.storage() as storage:
             return await work(storage)
 
 
 @contextmanager
-def cancel_by_signals(cancelled: list[signal.Signals]) -> Generator[None]:
+def _cancel_by_signals(cancelled: list[signal.Signals]) -> Generator[None]:
     """Cancel this task when SIGINT, SIGTERM or SIGHUP arrives, and append it to `cancelled`; the same again kills.
 
     What is being printed then to a reader that does not read is dropped: it would block the event loop for ever. A

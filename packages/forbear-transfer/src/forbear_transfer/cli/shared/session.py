@@ -15,10 +15,10 @@ from forbear_transfer.cli.shared.local import check_stdout
 from forbear_transfer.cli.shared.options import TransferOptions
 from forbear_transfer.cli.shared.problems import convert_errors
 from forbear_transfer.cli.shared.reporter import Reporter
-from forbear_transfer.cli.shared.run import cancel_by_signals, settings_of
+from forbear_transfer.cli.shared.run import run_work, settings_of
 from forbear_transfer.cli.shared.statistics import Statistics
 from forbear_transfer.progress import Progress, tracked
-from forbear_transfer.storage.client import Settings, Storage
+from forbear_transfer.storage.client import Storage
 
 _T = TypeVar("_T")
 
@@ -49,22 +49,14 @@ def run_command(
     reporter.reports_standstill = not options["quiet"]
     cancelled = [signal.SIGINT]
     try:
-        with convert_errors():
-            result = asyncio.run(_run(settings, reporter, work, cancelled))
+        with convert_errors(), tracked(Progress(reporter, warnings=set())):
+            result = asyncio.run(run_work(settings, work, cancelled))
             if prints:
                 sys.stdout.flush()
             return result
     except (KeyboardInterrupt, asyncio.CancelledError):
         tell("interrupted")
         ctx.exit(128 + cancelled[-1])
-
-
-async def _run(
-    settings: Settings, reporter: Reporter, work: Callable[[Storage], Awaitable[_T]], cancelled: list[signal.Signals]
-) -> _T:
-    with cancel_by_signals(cancelled), tracked(Progress(reporter, warnings=set())):
-        async with settings.storage() as storage:
-            return await work(storage)
 
 
 class LinePrinter:
