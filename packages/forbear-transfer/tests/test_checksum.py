@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forbear_cloud.storage.model import crc32c_of
 from forbear_transfer import checksum as module
-from forbear_transfer.checksum import Crc32c, crc32c_of
+from forbear_transfer.checksum import Crc32c
 
 
 @pytest.mark.parametrize(

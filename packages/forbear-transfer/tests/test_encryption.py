@@ -15,6 +15,7 @@ import pytest
 
 from forbear.text.redact import redact
 from forbear_cloud import Cloud, Fault
+from forbear_cloud.storage.model import crc32c_of
 from forbear_testkit.rows import for_each
 from forbear_testkit.transfer.downloads import names, odd_server, reply
 from forbear_testkit.transfer.keys import COPY, IMPATIENT, KMS, REWRITE, SECRETS, A, B, put, sha256
@@ -50,7 +51,6 @@ from forbear_transfer import (
     plan,
     stat,
 )
-from forbear_transfer.checksum import crc32c_of
 from forbear_transfer.downloads.download import download
 from forbear_transfer.encryption import ObjectEncryption, check_keys
 from forbear_transfer.rewrite import copy

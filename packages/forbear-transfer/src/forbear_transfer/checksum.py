@@ -40,11 +40,6 @@ class Crc32c:
         return base64.b64encode(self.value.to_bytes(4, "big")).decode()
 
 
-def crc32c_of(data: bytes) -> str:
-    """Return the CRC32C of `data` as the API writes it: its 4 bytes, the most significant first, in base64."""
-    return base64.b64encode(_extend(0, data).to_bytes(4, "big")).decode()
-
-
 # A CRC is linear: appending n zero bytes multiplies the register by a 32 by 32 matrix over GF(2). The matrix for n
 # bytes is a product of the matrices for 1, 2, 4, 8 … bytes.
 def _shift(value: int, size: int) -> int:

@@ -10,9 +10,10 @@ import pytest
 
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault, random_faults
+from forbear_cloud.storage.model import crc32c_of
 from forbear_testkit.transfer.files import make
 from forbear_transfer import CheckStatus, FileHashes, Settings, TransferError, ahashes, check, hashes
-from forbear_transfer.checksum import Crc32c, crc32c_of
+from forbear_transfer.checksum import Crc32c
 from forbear_transfer.errors import SourceChanged
 
 

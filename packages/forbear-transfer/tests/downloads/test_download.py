@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from forbear_cloud import Cloud, Fault
+from forbear_cloud.storage.model import crc32c_of
 from forbear_testkit.transfer.downloads import (
     MIB,
     URL,
@@ -21,7 +22,6 @@ from forbear_testkit.transfer.downloads import (
 )
 from forbear_testkit.transfer.downloads import described as said
 from forbear_testkit.transfer.downloads import reply as made
-from forbear_transfer.checksum import crc32c_of
 from forbear_transfer.errors import ChecksumMismatch, HttpError, SourceChanged, TargetExists, TransferError
 from forbear_transfer.objects import Object, Url
 

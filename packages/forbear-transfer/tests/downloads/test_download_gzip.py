@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault
+from forbear_cloud.storage.model import crc32c_of
 from forbear_testkit.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes, ranges
-from forbear_transfer.checksum import crc32c_of
 from forbear_transfer.downloads.download import download
 from forbear_transfer.downloads.sinks import GzipDecoder
 from forbear_transfer.errors import SourceChanged, TransferError

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from forbear_cloud.storage.model import crc32c_of
 from forbear_testkit.transfer.downloads import MIB, URL, fetched, random_bytes
-from forbear_transfer.checksum import crc32c_of
 
 DATA = random_bytes(9 * MIB)
 CRC = crc32c_of(DATA)

@@ -13,8 +13,8 @@ import pytest
 
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
+from forbear_cloud.storage.model import crc32c_of
 from forbear_testkit.transfer.downloads import URL, Count, names, random_bytes
-from forbear_transfer.checksum import crc32c_of
 from forbear_transfer.downloads.download import download
 from forbear_transfer.errors import ChecksumMismatch, TransferError, WrongResponse
 from forbear_transfer.objects import Object

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from forbear_cloud import Cloud, Fault
+from forbear_cloud.storage.model import crc32c_of
 from forbear_testkit import ROOT
 from forbear_testkit.transfer.downloads import (
     MIB,
@@ -27,7 +28,6 @@ from forbear_testkit.transfer.downloads import (
     ranges,
     reply,
 )
-from forbear_transfer.checksum import crc32c_of
 from forbear_transfer.downloads import resume
 from forbear_transfer.errors import ChecksumMismatch, HttpError, Locked, TransferError
 from forbear_transfer.wire.response import Broken

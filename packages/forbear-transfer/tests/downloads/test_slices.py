@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from forbear_cloud import Cloud, Fault
+from forbear_cloud.storage.model import crc32c_of
 from forbear_testkit.transfer.downloads import MIB, URL, Count, fetched, looked_up, names, put, random_bytes, ranges
-from forbear_transfer.checksum import crc32c_of
 from forbear_transfer.downloads import resume
 from forbear_transfer.downloads import slices as sliced
 from forbear_transfer.downloads.slices import layout_for

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forbear_transfer.checksum import crc32c_of
+from forbear_cloud.storage.model import crc32c_of
 from forbear_transfer.errors import SourceChanged
 from forbear_transfer.files import PIECE
 from forbear_transfer.uploads.content import gzip_source

@@ -12,6 +12,7 @@ import pytest
 import forbear
 from forbear.services import cloud_storage
 from forbear_cloud import Cloud, Fault
+from forbear_cloud.storage.model import crc32c_of
 from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.transfer.uploads import (
     INSERT,
@@ -25,7 +26,6 @@ from forbear_testkit.transfer.uploads import (
     storing,
     versions,
 )
-from forbear_transfer.checksum import crc32c_of
 from forbear_transfer.errors import (
     ChecksumMismatch,
     HttpError,

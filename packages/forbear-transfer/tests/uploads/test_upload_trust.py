@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from forbear.services import cloud_storage
+from forbear_cloud.storage.model import crc32c_of
 from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.transfer.uploads import CHUNK, TARGET, data_of, file_of, storing
-from forbear_transfer.checksum import crc32c_of
 from forbear_transfer.downloads.download import download
 from forbear_transfer.errors import ChecksumMismatch, HttpError, TargetChanged, TransferError, WrongResponse
 from forbear_transfer.objects import Object, Url
