@@ -147,16 +147,8 @@ class _Rewrite:
         Continue a rewrite that an earlier process saved with the same precondition, metadata and keys. Start again if
         its token expires, the source was replaced (unless it is pinned), or the target is a version that may be.
         """
-        match {} if self._state is None else self._state.load():
-            case {"source": self._source.generation, "token": str(token), "target": int(target), **more} if (
-                more.get("resource") == self._change_metadata() and more.get("required") == self._condition.required
-            ):
-                self._check_key(more)
-                if {name: more.get(name) for name in ("key_sha256", "kms_key") if name in more} == self._identity:
-                    self._token, self._condition.generation = token, target
-                    self._in_doubt = True  # the process may have died before it had the last response
-            case _:
-                pass
+        if self._state is not None:
+            self._resume(self._state)
         while True:
             made: Object | None = None
             try:
@@ -183,6 +175,21 @@ class _Rewrite:
             if self._state is not None:
                 self._state.forget()
             return await self._verify(made)
+
+    def _resume(self, state: State) -> None:
+        """Take over a saved rewrite; TransferError if it has another customer-supplied key for the copy."""
+        match state.load():
+            case {"source": self._source.generation, "token": str(token), "target": int(target), **more} if (
+                more.get("resource") == self._change_metadata() and more.get("required") == self._condition.required
+            ):
+                sha256 = more.get("key_sha256")
+                if sha256 not in (None, self._identity.get("key_sha256")):
+                    raise make_key_error(f"copy {self._source.url} to {self._condition.target}", sha256, state.path)
+                if {name: more.get(name) for name in ("key_sha256", "kms_key") if name in more} == self._identity:
+                    self._token, self._condition.generation = token, target
+                    self._in_doubt = True  # the process may have died before it had the last response
+            case _:
+                pass
 
     async def _resolve_refusal(self, error: HttpError) -> Object | None:
         """Return the object at the target if this copy has made it, None if the copy must be tried again.
@@ -270,12 +277,6 @@ class _Rewrite:
                 begun = {"source": source.generation, "token": self._token, "target": self._condition.generation}
                 begun = {**begun, "required": self._condition.required, **self._identity}
                 self._state.save(begun if resource is None else {**begun, "resource": resource})
-
-    def _check_key(self, saved: dict[str, Any]) -> None:
-        """Raise TransferError if the saved rewrite has another customer-supplied key for the copy."""
-        sha256 = saved.get("key_sha256")
-        if self._state is not None and sha256 not in (None, self._identity.get("key_sha256")):
-            raise make_key_error(f"copy {self._source.url} to {self._condition.target}", sha256, self._state.path)
 
     def _change_metadata(self) -> dict[str, Any] | None:
         """Return all metadata of the copy, as the API has it; None if the service copies that of the source."""

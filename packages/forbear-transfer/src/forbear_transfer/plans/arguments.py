@@ -122,7 +122,9 @@ def _check_copy(plan: CopyPlan) -> None:
     for source in sources:
         _check_packing(plan.each, source, target)
     check_scheme("target", target)
-    if not _is_cloud_target(target):
+    if is_cloud(target):
+        Url.parse(target, versions=False)
+    else:
         local = next((source for source in sources if not is_cloud(source)), None)
         if local is not None:
             raise ValueError(
@@ -236,7 +238,3 @@ def _check_packing(each: ItemOptions, source: str, target: str) -> None:
 
 def _overlap(one: Url, other: Url) -> bool:
     return one.bucket == other.bucket and (one.prefix.startswith(other.prefix) or other.prefix.startswith(one.prefix))
-
-
-def _is_cloud_target(target: str) -> bool:
-    return is_cloud(target) and bool(Url.parse(target, versions=False))

@@ -69,12 +69,8 @@ def walk(
         closed.setdefault(_identify(os.stat(default_directory())), _STATES)
     with suppress(OSError):
         closed.setdefault(_identify(os.stat(links.states or folder)), _STATES)
-    leaves_out = partial(links.leaves_out, folder) if follow else _keep
+    leaves_out: Callable[[str], bool] = partial(links.leaves_out, folder) if follow else lambda _: False
     yield from _walk(folder, "", closed, leaves_out, follow=follow, recursive=recursive, empty=empty)
-
-
-def _keep(_: str) -> bool:
-    return False
 
 
 def _walk(

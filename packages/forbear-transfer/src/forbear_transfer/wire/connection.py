@@ -1,11 +1,10 @@
 """One HTTP/1.1 connection, which sends one request at a time and reads its response. The pool opens it."""
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from itertools import repeat
-from types import coroutine
 from typing import cast
 
 try:
@@ -30,12 +29,6 @@ _READ_AT_MOST = 512 * 1024
 # three system calls more than its own, and fresh pages.
 _ = bytes(2 * _READ_AT_MOST)
 del _
-
-
-@coroutine
-def _yield_once() -> Generator[None, None, None]:
-    """Give control back to the event loop once, so that other tasks can run."""
-    yield
 
 
 @lru_cache(256)
@@ -138,7 +131,7 @@ class Connection(Watched):
                 self._drained = self._loop.create_future()
                 await asyncio.wait((came, self._drained), return_when=asyncio.FIRST_COMPLETED)
             else:
-                await _yield_once()  # a fast server would block all other tasks
+                await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop: a fast server would block all other tasks
             if came.done():
                 return
         if left:

@@ -10,6 +10,7 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -43,7 +44,8 @@ class Manifest:
     def __enter__(self) -> Self:
         try:
             self._read()
-            self._file = open(self._path, "ab", buffering=0, opener=_open_private)
+            # Only its owner may read a new file: names and errors may be confidential.
+            self._file = open(self._path, "ab", buffering=0, opener=partial(os.open, mode=0o600))
         except OSError as error:
             raise self._make_error(error) from error
         try:
@@ -134,14 +136,6 @@ class Manifest:
 
     def _make_error(self, error: OSError) -> TransferError:
         return unwritable(self._path, error, verb="write the manifest", named=not os.path.lexists(self._path))
-
-
-def _open_private(path: str, flags: int) -> int:
-    """Open a file and return its descriptor, as an `opener` of open().
-
-    Only its owner may read a new file, because names and errors may be confidential.
-    """
-    return os.open(path, flags, 0o600)
 
 
 def _format_line(row: Sequence[object]) -> bytes:

@@ -71,9 +71,8 @@ class WorkerPool:
                     group.create_task(self._work(number, queue))
                 await self._plan(items, queue, complete=complete)
         except BaseExceptionGroup as errors:
-            raise errors.exceptions[
-                0
-            ] from None  # an error of the plan, the manifest or the listener, or a cancellation
+            # It is of the plan, the manifest or the listener, or a cancellation.
+            raise errors.exceptions[0] from None
         finally:
             self.summary.seconds += runtime.monotonic() - start
 

@@ -72,7 +72,8 @@ class Hop:
 
 def first_hop(line: CurlLine, request: Request, settings: CurlSettings, content: RequestContent) -> Hop:
     """Return the request of a line, with the headers that curl adds; raise BadInput for a wrong URL or option."""
-    _check_scheme(request.scheme, settings)
+    if request.scheme not in settings.schemes:
+        raise BadInput(f"--proto does not allow {request.scheme}", f"use {' or '.join(sorted(settings.schemes))}")
     try:
         url = httpx.URL(f"{request.scheme}://{request.host}{request.target}")
     except httpx.InvalidURL as error:
@@ -118,11 +119,6 @@ def next_hop(hop: Hop, status: int, location: str | None, settings: CurlSettings
 
 def _is_secret(name: str) -> bool:
     return name in _SECRETS or any(word in name for word in _SECRET_WORDS)
-
-
-def _check_scheme(scheme: str, settings: CurlSettings) -> None:
-    if scheme not in settings.schemes:
-        raise BadInput(f"--proto does not allow {scheme}", f"use {' or '.join(sorted(settings.schemes))}")
 
 
 def _check_length(hop: Hop) -> None:

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import NoReturn, TextIO, TypeVar
 
@@ -74,7 +74,8 @@ def run_transfers(
     with convert_errors():
         work = prepare(on_event=reporter)
     cancelled = [signal.SIGINT]
-    with _open_endpoint(options, names) as endpoint:
+    embedded = _run_embedded(names, options["faults"], quiet=options["quiet"]) if options["embedded"] else None
+    with embedded or nullcontext(options["endpoint"]) as endpoint:
         settings = settings_of(options, endpoint)
         if check is not None:
             check()
@@ -90,7 +91,11 @@ def run_transfers(
             reporter.summary(summary)
     if summary is None:
         continues = not options["embedded"] and STREAM not in names
-        tell("interrupted" if dry_run else _describe_interruption(statistics, continues=continues))
+        if dry_run:
+            tell("interrupted")
+        else:
+            done = f"interrupted: {statistics.done} of {format_count(statistics.items, 'file')} done"
+            tell(f"{done}; run it again: it continues where it stopped" if continues else done)
         code = 128 + cancelled[-1]
         if STREAM in names:
             _leave(code)
@@ -120,7 +125,9 @@ def _cancel_by_signals(cancelled: list[signal.Signals]) -> Generator[None]:
         signum = signal.Signals(number)
         cancelled.append(signum)
         signal.signal(signum, before[signum])
-        _leave_lost_terminals(terminals)
+        for descriptor in terminals:
+            if not os.isatty(descriptor):  # it was closed: writing to it would fail and hide the exit code
+                redirect_to_nowhere(descriptor)
         leave_full_pipes()
         if task is not None:
             loop.call_soon_threadsafe(task.cancel)
@@ -144,16 +151,6 @@ def _cancel_by_signals(cancelled: list[signal.Signals]) -> Generator[None]:
 def _is_of_runner(signum: signal.Signals) -> bool:
     """Return whether asyncio.run handles a signal, as it does with SIGINT, unless that is ignored."""
     return isinstance(getattr(getattr(signal.getsignal(signum), "func", None), "__self__", None), asyncio.Runner)
-
-
-def _leave_lost_terminals(terminals: Sequence[int]) -> None:
-    """Redirect each of these descriptors to nowhere if its terminal was closed.
-
-    Writing to it would fail and hide the exit code.
-    """
-    for descriptor in terminals:
-        if not os.isatty(descriptor):
-            redirect_to_nowhere(descriptor)
 
 
 def _leave(code: int) -> NoReturn:
@@ -243,17 +240,6 @@ def _allow_files(connections: int) -> None:
         resource.setrlimit(
             resource.RLIMIT_NOFILE, (needed if hard == resource.RLIM_INFINITY else min(needed, hard), hard)
         )
-
-
-def _describe_interruption(statistics: Statistics, *, continues: bool) -> str:
-    done = f"interrupted: {statistics.done} of {format_count(statistics.items, 'file')} done"
-    return f"{done}; run it again: it continues where it stopped" if continues else done
-
-
-def _open_endpoint(options: TransferOptions, names: Sequence[str]) -> AbstractContextManager[str | None]:
-    if options["embedded"]:
-        return _run_embedded(names, options["faults"], quiet=options["quiet"])
-    return nullcontext(options["endpoint"])
 
 
 @contextmanager
