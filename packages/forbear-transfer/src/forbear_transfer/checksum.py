@@ -43,10 +43,7 @@ class Crc32c:
 # A CRC is linear: appending n zero bytes multiplies the register by a 32 by 32 matrix over GF(2). The matrix for n
 # bytes is a product of the matrices for 1, 2, 4, 8 … bytes.
 def _shift(value: int, size: int) -> int:
-    """Return `value`, the CRC32C of some bytes, advanced past `size` zero bytes.
-
-    The result XOR the CRC32C of the next `size` bytes is the CRC32C of both parts together.
-    """
+    """Return the CRC32C `value` of some bytes, advanced past `size` zero bytes; XOR joins it with that of the next."""
     matrices = _zeros.copy()  # one of its own: other threads may extend the table at the same time
     if size.bit_length() > len(matrices):
         while size.bit_length() > len(matrices):

@@ -101,11 +101,7 @@ def perform_one(item: Item, settings: Settings | None = None, *, state: StrPath 
 
 
 def perform_batch(items: Sequence[Item], settings: Settings, state: StrPath | None) -> list[Outcome]:
-    """Run items concurrently in this process, and return their outcomes in the order of completion.
-
-    Failed items have failed outcomes. All items have them if a TransferError, such as missing credentials, stops the
-    whole batch.
-    """
+    """Run items concurrently and return their outcomes as they complete, failed ones if nothing can be done."""
     try:
         return _run_in_thread(settings, lambda storage: _run(storage, items, state))
     except TransferError as error:  # such as missing credentials
@@ -145,16 +141,12 @@ def _group(items: Sequence[Item], most: int) -> Iterator[list[Item]]:
 
 
 def _fail(items: Sequence[Item], error: BaseException) -> Iterator[Outcome]:
-    """Yield a failed outcome for each item of a batch that an executor did not take or whose call raised `error`."""
     for item in items:
         yield Outcome(item, Status.FAILED, error=describe(error), hint=_AGAIN)
 
 
 class _StorageThread:
-    """A thread with an event loop and an open Storage for `settings`; `users` is the number of calls that use it.
-
-    `opened` is the future of the loop and the Storage, or of the error of opening it.
-    """
+    """A thread with an open Storage; `opened` is the future of its loop and the Storage, `users` counts calls."""
 
     def __init__(self, settings: Settings) -> None:
         self.users = 0
@@ -165,16 +157,12 @@ class _StorageThread:
         self._timer: asyncio.TimerHandle | None = None
 
     def linger(self) -> None:
-        """Close the Storage and end the thread after one second, unless a call is using the Storage then.
-
-        A later `linger` starts the second anew. Call it in the loop.
-        """
+        """Close the Storage and end the thread in a second, unless a call uses it then. Call it in the loop."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(_LINGER, self._close_if_unused)
 
     def stop(self) -> None:
-        """Let the thread close its Storage and end now. Call it in the loop."""
         self._over.set()
 
     def _close_if_unused(self) -> None:
@@ -204,11 +192,7 @@ _lock = threading.RLock()  # one thread's greenlets enter it together: starting 
 
 
 def _run_in_thread(settings: Settings, work: Callable[[Storage], Coroutine[Any, Any, _T]]) -> _T:
-    """Run the coroutine `work(storage)` over the open Storage for `settings`, wait for it, and return its result.
-
-    A thread for these settings is started if there is none. Call it from any thread but that one. An error of opening
-    the Storage is raised.
-    """
+    """Run `work(storage)` in the thread for `settings`, which is started if there is none, and return its result."""
     with _lock:
         thread = _threads.get(settings)
         if thread is None:
@@ -249,10 +233,7 @@ def _close() -> None:
 
 
 def _forget_threads() -> None:
-    """Replace the lock and forget the threads, in the child after a fork.
-
-    A thread of the parent may have held the lock, and the child has none of the threads.
-    """
+    """Forget the threads after a fork: the child has none of them, and one may have held the lock."""
     global _lock  # noqa: PLW0603
     _lock = threading.RLock()
     _threads.clear()

@@ -77,10 +77,7 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
             return None
 
     def open(self, name: str, flags: int) -> int:
-        """Open the file `name` with the `flags` of os.open, and return its descriptor.
-
-        OSError for a symbolic link, except on Windows. A new file can be read and written only by its owner.
-        """
+        """Open a file of this user alone, and return its descriptor; OSError for a link, except on Windows."""
         return os.open(self._path_at(name), flags | _SAFELY, 0o600, dir_fd=self._descriptor)
 
     def open_own(self, name: str, flags: int) -> int:
@@ -135,10 +132,7 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
         os.link(at, to, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor, follow_symlinks=False)
 
     def _find_owner_of_new(self) -> int:
-        """Return the user ID that owns new files in this folder, found by making one and deleting it.
-
-        Network file systems may give every file to one user.
-        """
+        """Return who owns new files here, by making one: network file systems may give all to one user."""
         name = f".{os.urandom(6).hex()}.tmp"
         descriptor = self.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
@@ -173,10 +167,7 @@ def folder_below(root: str, path: str) -> OpenFolder:
 
 
 def real_below(root: str, path: str) -> tuple[str, str]:
-    """Return the real paths of `root` and `path`, with symbolic links resolved.
-
-    UnsafeName if the real `path` is neither the real `root` nor below it.
-    """
+    """Return the real paths of `root` and `path`; UnsafeName if the latter does not lie in the former."""
     real_root, real = os.path.realpath(root), os.path.realpath(path)
     if real != real_root and not real.startswith(os.path.join(real_root, "")):
         raise UnsafeName(f"{path} leads out of the target, to {real}", _REMOVE_LINK)

@@ -158,10 +158,7 @@ def _escape(character: str) -> str:
 
 
 def unescape(pattern: str) -> str | None:
-    """Return the name that a pattern stands for if all its wildcards are sets of one special character, such as [*].
-
-    None for any other pattern.
-    """
+    """Return the name of a pattern whose wildcards are all sets of one special character, such as [*]; else None."""
     pattern = pattern.replace(_ZERO, "\0")
     rest = _ESCAPED.sub("", pattern)
     return None if re.search(r"[*?\[]", rest) else _ESCAPED.sub(r"\1", pattern)

@@ -97,10 +97,7 @@ class Precondition:
         self._is_known = True
 
     def made_new(self) -> None:
-        """Record that the write succeeded: if `generation` is 0, tell the Storage that the target was absent.
-
-        Later uploads of this Storage then rather guess that their targets are absent.
-        """
+        """Tell the Storage that the target was absent, if so: later uploads then rather guess that theirs are."""
         if self.generation == 0:
             self._storage.expectation.met(there=False)
 
@@ -202,10 +199,7 @@ def mismatch(name: str, target: Url) -> ChecksumMismatch:
 
 
 def make_key_error(operation: str, sha256: str, path: str) -> TransferError:
-    """Return the error for a transfer that an earlier run began with another customer-supplied key.
-
-    `sha256` identifies that key, and `path` is the file with the state.
-    """
+    """Return the error for a transfer that an earlier run began with another key; `path` is that of its state."""
     text = f"an earlier run began to {operation} with another encryption key, whose SHA-256 is {sha256}"
     return TransferError(text, f"use that key again; or delete {path} to start over")
 
@@ -224,7 +218,6 @@ def refuses_checksum(error: HttpError) -> bool:
 
 
 def _has_content(there: Object, sent: tuple[int, str]) -> bool:
-    """Return whether an object has the size and CRC32C in `sent`; one without a CRC32C needs only the size."""
     size, crc32c = sent
     return there.size == size and there.crc32c in (crc32c, None)
 

@@ -113,10 +113,7 @@ class Progress:
             self.on_event(Planned(items, size, complete))
 
     def start(self, item: Item) -> None:
-        """Make `item` the current one, set `retries` to 0, and send a Started event.
-
-        All events that follow are about this item.
-        """
+        """Make `item` the current one, which all further events are about, and send a Started event."""
         self.item = item
         self.retries = 0
         if self.on_event is not None:
@@ -144,16 +141,10 @@ class Progress:
             self.on_event(Finished(outcome))
 
     def throttled(self) -> None:
-        """Do nothing when the server asks to slow down, or when no more files can be opened.
-
-        The progress of a worker overrides this and lowers the limit.
-        """
+        """Do nothing; the progress of a worker lowers the limit."""
 
     def warned(self, text: str) -> None:
-        """Send a Warned event, or issue a RuntimeWarning if there is no listener.
-
-        Do nothing if the set `warnings` has the text already.
-        """
+        """Send a warning, unless it is in the set `warnings` already."""
         if self.warnings is not None:
             if text in self.warnings:
                 return
@@ -194,11 +185,7 @@ def listening(on_event: Listener) -> AbstractContextManager[None]:
 
 
 def forward(event: Event) -> None:
-    """Pass an event of a retried call on to the current progress, if it is a scheduled retry or a throttling failure.
-
-    A failure counts as throttling if the server asks to slow down, or if no more files can be opened. Other events are
-    ignored.
-    """
+    """Pass a retry of a call on to the current progress, and a failure that means to slow down."""
     if isinstance(event, Scheduled):
         current_progress.get().retried(event)
     elif isinstance(event, Failed) and (event.verdict.throttled or is_out_of_files(event.error)):

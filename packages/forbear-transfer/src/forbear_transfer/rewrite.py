@@ -97,10 +97,7 @@ async def copy(
 
 
 async def _check_differs(storage: Storage, source: Object, target: Url, *, has_key: bool) -> None:
-    """Raise TransferError if `source` is the live version of the target. An older version may replace the live one.
-
-    `has_key` says in the error that `source` has the key for the copy already.
-    """
+    """Raise TransferError if `source` is the live version of the target; an older one may replace it."""
     if (source.bucket, source.name) != (target.bucket, target.name):
         return
     there = await storage.stat(target)
@@ -192,11 +189,7 @@ class _Rewrite:
                 pass
 
     async def _resolve_refusal(self, error: HttpError) -> Object | None:
-        """Return the object at the target if this copy has made it, None if the copy must be tried again.
-
-        `error` is the refusal of the precondition (412). Before None, the generation of the precondition is corrected.
-        Raises TargetExists or TargetChanged if the target must not be replaced.
-        """
+        """Return the object at the target if this copy has made it, None if the copy must be tried again."""
         source = self._source
         self._in_doubt = self._in_doubt or maybe_done(error)
         if self.accepts_equal and not self._in_doubt and (there := await self._find_copy()) is not None:
@@ -283,12 +276,10 @@ class _Rewrite:
         return self._chosen.over(writable_resource(self._source)) if self._chosen else None
 
     def _move_to(self, count: int) -> None:
-        """Report as progress that `count` bytes are copied in all, fewer than before if the copy starts again."""
         current_progress.get().moved(count - self._moved)
         self._moved = count
 
     def _restart(self) -> None:
-        """Forget the token, also the saved one, and the progress, so that the next call begins a new rewrite."""
         if self._state is not None:
             self._state.forget()
         self._token = None

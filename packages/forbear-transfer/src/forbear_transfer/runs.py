@@ -40,10 +40,7 @@ class RunSettings:
         return run
 
     def worker_pool(self, storage: Storage, progress: Progress, stack: ExitStack, *, skips: bool = True) -> WorkerPool:
-        """Return a pool of workers, with an open manifest if one is named; `stack` closes it.
-
-        With `skips`, items that the manifest has as done are skipped.
-        """
+        """Return a pool of workers, with an open manifest, which `stack` closes, if one is named."""
         manifest = None
         if self.manifest is not None:
             from forbear_transfer.workers.manifest import Manifest  # needs csv

@@ -197,10 +197,7 @@ _collected: set[tuple[int, int]] = set()
 
 
 def _collect_once(folder: OpenFolder) -> None:
-    """Delete the states and locks that are older than a month, unless this process has done so in this folder before.
-
-    Errors of the file system are ignored.
-    """
+    """Delete the old states and locks of a folder, once in this process."""
     with suppress(OSError):
         status = folder.status()
         if (status.st_dev, status.st_ino) not in _collected:
@@ -210,10 +207,7 @@ def _collect_once(folder: OpenFolder) -> None:
 
 
 def _find_old(folder: OpenFolder) -> list[str]:
-    """Return the names of the states whose files are all older than a month.
-
-    Only the first 1000 entries of the folder are read.
-    """
+    """Return the names of the states whose files are all older than a month, among the first 1000 entries."""
     newest: dict[str, float] = {}
     with os.scandir(folder.path or os.curdir) as entries:
         for entry in islice(entries, _MOST_COLLECTED):
@@ -248,10 +242,7 @@ def _delete(folder: OpenFolder, name: str) -> None:
 
 
 def _make_private(path: str) -> None:
-    """Make the folder `path` and the missing folders above it, so that only this user may use them.
-
-    A folder that exists is left as it is.
-    """
+    """Make a folder and the missing folders above it, for this user only; one that exists stays as it is."""
     for folder in reversed(list(_list_missing(path))):
         try:
             os.mkdir(folder, 0o700)

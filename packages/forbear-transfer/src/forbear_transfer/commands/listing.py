@@ -181,8 +181,6 @@ async def adu(
 
 
 class _Folder:
-    """A folder whose objects are being listed, with the sums so far."""
-
     __slots__ = ("bytes", "name", "objects")
 
     def __init__(self, name: str) -> None:

@@ -129,7 +129,6 @@ async def _list_items(
 async def _list_versions(
     storage: Storage, addresses: Sequence[str], *, recursive: bool, literal: bool | None
 ) -> AsyncGenerator[Item]:
-    """Yield an item for each version of each object that the addresses name."""
     for address in addresses:
         nothing = True
         try:

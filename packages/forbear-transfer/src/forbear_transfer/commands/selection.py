@@ -101,7 +101,6 @@ async def _select(
 
 
 async def _look_up(storage: Storage, url: Url, cure: str) -> Match:
-    """Return the Match for one object, which is looked up, or one with a problem if it does not exist."""
     there = await storage.stat(url)
     if there is not None:
         return replace(_make_match(there), source=url)

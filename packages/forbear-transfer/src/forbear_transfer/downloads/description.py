@@ -55,10 +55,7 @@ class BodyDescription:
         return self
 
     def limit(self, version: Object) -> int:
-        """Return the offset at which the body must end at the latest: `end`, but at most the stored size of `version`.
-
-        For a `decoded` body, 1032 times the stored size takes the place of the stored size.
-        """
+        """Return the offset at which the body must end at the latest; gzip decodes to 1032 times its size at most."""
         most = version.size * _MAX_EXPANSION if self.decoded else version.size
         return most if self.end is None else min(most, self.end)
 
@@ -121,10 +118,7 @@ def is_unlabelled(version: Object, headers: Mapping[str, str]) -> bool:
 
 
 def _check_version(version: Object, headers: Mapping[str, str]) -> None:
-    """Raise WrongResponse if the headers state another generation than `version` has.
-
-    Raise Contradiction if they state another stored encoding or stored size. Absent headers are not checked.
-    """
+    """Raise WrongResponse for another generation, Contradiction for another stored encoding or size."""
     generation = headers.get("x-goog-generation")
     if generation is not None and generation != str(version.generation):
         raise WrongResponse(f"the response is of generation {generation} of {version.url}")
@@ -175,7 +169,6 @@ def _describe_decoded(version: Object, size: int | None, headers: Mapping[str, s
 
 
 def _read_crc32c(headers: Mapping[str, str]) -> str | None:
-    """Return the CRC32C in the header x-goog-hash, in base64; None if the header is absent or has none."""
     for item in headers.get("x-goog-hash", "").split(","):
         name, _, value = item.strip().partition("=")
         if name == "crc32c":

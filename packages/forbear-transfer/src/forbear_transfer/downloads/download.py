@@ -113,10 +113,7 @@ class Download:
         self._sent = Sent("GET", self._url)
 
     async def run(self) -> Object:
-        """Download the object and return its version; if that is gone meanwhile, start again with the present one.
-
-        If the server has decoded the gzip, the `crc32c` of the returned Object is None.
-        """
+        """Download the object and return its version; if that is gone meanwhile, start again with the present one."""
         retries: Retries | None = None
         while True:
             try:
@@ -143,10 +140,7 @@ class Download:
         return SourceChanged(f"{self._url} was replaced while it was read")
 
     async def _download_version(self) -> tuple[Object, bool]:
-        """Download the known version, else the present one, to the target once.
-
-        Return the version, and whether the server decoded its gzip. Raise Gone if the version does not exist any more.
-        """
+        """Download the version once; return it, and whether the server decoded its gzip. Raise Gone if it is gone."""
         target = self._target
         if not isinstance(target, str | os.PathLike):
             return await self._write_stream(target, str(getattr(target, "name", "the stream")))
@@ -170,11 +164,7 @@ class Download:
                 response.close()
 
     async def _write_new_part(self, fetch: Fetch, target: TargetPath, response: Response | None) -> bool:
-        """Download a small object through a temporary file, which then replaces the target.
-
-        Return whether the server decoded its gzip. Wrong bytes are fetched again once. If the download fails, the
-        temporary file is deleted.
-        """
+        """Download a small object through a temporary file; return whether the server decoded its gzip."""
         with PartFile.temporary(target) as part:
             sink = FileSink(part.descriptor, target.path, fetch.version.size, truncate=True)
             await fetch.fill_verified(sink, partial(fetch.fill, sink), response, restarts=1)
@@ -182,10 +172,7 @@ class Download:
             return sink.decoded
 
     async def _write_kept_part(self, fetch: Fetch, target: TargetPath, response: Response | None) -> bool:
-        """Download an object through a part file and a state that stay on disk, so that a later process can continue.
-
-        Return whether the server decoded its gzip.
-        """
+        """Download through a part file and a state that a later process can continue from; return the same."""
         with (
             State(self._options.state, "download", *self._key, target.absolute, warn=warner()) as state,
             PartFile.resumable(target, *self._key) as part,

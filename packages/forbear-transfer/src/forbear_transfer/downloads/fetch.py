@@ -26,10 +26,7 @@ _MAX_IGNORED_RANGES = 2
 
 
 class Gone(Exception):
-    """The version does not exist any more, or is not as its metadata described it.
-
-    `error` is the HttpError (404) or the Contradiction that says so.
-    """
+    """The version is gone (`error` is an HttpError, 404), or not as its metadata described it (a Contradiction)."""
 
     def __init__(self, error: HttpError | Contradiction) -> None:
         super().__init__(error)
@@ -49,18 +46,12 @@ class Received(Protocol):
     decoded: bool
 
     @property
-    def position(self) -> int:
-        """Return how many bytes have arrived."""
-        ...
+    def position(self) -> int: ...
 
     @property
-    def checksum(self) -> Crc32c:
-        """Return the CRC32C of the bytes that have arrived; that of a stream is of the bytes written to it."""
-        ...
+    def checksum(self) -> Crc32c: ...
 
-    def restart(self) -> None:
-        """Go back to the beginning, because all bytes will arrive again."""
-        ...
+    def restart(self) -> None: ...
 
 
 class Fetch:
@@ -163,11 +154,7 @@ class Fetch:
         return headers
 
     async def _receive(self, response: Response, sink: Sink) -> bool:
-        """Write to the sink those bytes of a response that it needs; return False if it needs more bytes after them.
-
-        Raise HttpError unless the status is 200 or 206. Raise WrongResponse if the body is shorter or longer than it
-        should be.
-        """
+        """Write to the sink what it needs of a response; return False if it needs more bytes after them."""
         if response.status not in (200, 206):
             raise await self._storage.error_for(str(self._sent), response)
         body = describe_body(self.version, sink.position, sink.end, response.status, response.headers)
@@ -239,10 +226,7 @@ class Fetch:
             raise WrongResponse(f"{self._sent}: a range was requested, and the response has the whole object")
 
     def _verdict(self, error: Exception, sink: Sink) -> Verdict:
-        """Return the verdict on a failure: TRANSIENT for WrongResponse and a 416, otherwise that of the storage.
-
-        After WrongEncoding, all further requests say "Accept-Encoding: identity". After a 416, the sink starts over.
-        """
+        """Return the verdict on a failure, and change what the next request asks for."""
         if isinstance(error, WrongEncoding):
             self._encoding = "identity"
         if isinstance(error, WrongResponse):

@@ -76,11 +76,7 @@ class ResumableDownload:
         return decoded
 
     async def _download_in_one(self, response: Response | None, *, resumed: bool) -> bool:
-        """Fetch the rest of the object with one request at a time, and verify all of it.
-
-        Return whether the server decoded its gzip. If `resumed`, the part file has bytes from its beginning on, which
-        are hashed first. Otherwise it is empty.
-        """
+        """Hash what is there if `resumed`, fetch the rest with one request at a time, and verify all."""
         size, checksum = self._fetch.version.size, Crc32c()
         if resumed:
             await self._hash(run_steps(hash_file(self._part.descriptor, 0, size, checksum)))
@@ -91,11 +87,7 @@ class ResumableDownload:
         return sink.decoded
 
     async def _download_in_slices(self, layout: Layout, response: Response | None, *, restarts: int) -> None:
-        """Hash the bytes that each slice of `layout` has, fetch the rest, and verify all.
-
-        `response` is an open response from the first byte on, or None. If the bytes are wrong, discard all and start
-        over, at most `restarts` times and while the policy allows it; then raise ChecksumMismatch.
-        """
+        """Hash the bytes that each slice of `layout` has, fetch the rest side by side, and verify all."""
         at_once = self._options.slices is not None
         with Slices(self._part.descriptor, self._path, layout, self._save, at_once=at_once) as slices:
             await self._hash(slices.resume(layout))
@@ -104,7 +96,6 @@ class ResumableDownload:
             await self._fetch.fill_verified(slices, partial(slices.fill, self._fetch), response, restarts=restarts)
 
     async def _hash(self, hashing: Awaitable[None]) -> None:
-        """Await `hashing`, which hashes the bytes in the part file; raise TransferError if they cannot be read."""
         try:
             await hashing
         except OSError as error:
@@ -131,11 +122,7 @@ class ResumableDownload:
         return layout, there == size and _covers(layout, size)
 
     def _begin(self, layout: Layout | None) -> None:
-        """Empty the part file, and save the state with `layout` (None without slices).
-
-        With slices, extend the file to the object's size. Raise TransferError if the disk has no room for the object,
-        or if the file cannot be written.
-        """
+        """Empty the part file, check that the disk has room, and save the state with `layout`."""
         size, part = self._fetch.version.size, self._part
         try:
             os.ftruncate(part.descriptor, 0)

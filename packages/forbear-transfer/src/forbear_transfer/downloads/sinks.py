@@ -38,10 +38,7 @@ class GzipDecoder:
         self._in_member = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield what some more bytes decode to, in pieces of at most 256 KiB; raise TransferError for invalid gzip.
-
-        Data that is not gzip is yielded as it is. If the first call has one byte only, it is kept until the next call.
-        """
+        """Yield what some more bytes decode to, in pieces of at most 256 KiB; raise TransferError for invalid gzip."""
         if self._head is not None:
             data = self._head + data
             if len(data) < len(GZIP_MAGIC):
@@ -67,10 +64,7 @@ class GzipDecoder:
                 self._member, self._in_member = zlib.decompressobj(_FORMAT), False
 
     def finish(self) -> bytes:
-        """Return the byte that was kept because the data had only one, otherwise no bytes.
-
-        Raise TransferError if the gzip data is incomplete.
-        """
+        """Return the byte that was kept as the data had only one; raise TransferError for incomplete gzip."""
         if self._in_member:
             raise self._make_error("its end is missing")
         return self._head or b""
@@ -132,10 +126,7 @@ class FileSink:
         self._on_write = on_write
 
     def write(self, data: bytes) -> None:
-        """Write `data` at the position, hash it, and advance the position; TransferError if that fails.
-
-        It is written in this thread: the page cache takes it sooner than another thread would.
-        """
+        """Write and hash `data` in this thread: the page cache takes it sooner than another thread would."""
         count = len(data)
         try:
             written = write_at(self._descriptor, data, self.position)
@@ -149,10 +140,7 @@ class FileSink:
             self._on_write(count)
 
     def restart(self, *, decoded: bool = False) -> None:
-        """Go back to `start` with a new checksum, because all bytes arrive again; with `truncate`, empty the file.
-
-        `decoded` says that the server decodes the bytes now; otherwise they arrive as they are stored.
-        """
+        """Go back to `start`, because all bytes arrive again; `decoded` says that the server decodes them now."""
         if self._truncate:
             os.ftruncate(self._descriptor, 0)
         self.checksum = Crc32c()
@@ -181,10 +169,7 @@ class StreamSink:
         self._decoder = decoder
 
     async def write(self, data: bytes) -> None:
-        """Write `data`, without the bytes that were written before a restart; TransferError if it cannot be written.
-
-        It is written in another thread: the reader of a pipe may keep it waiting.
-        """
+        """Write what is new of `data` in another thread: the reader of a pipe may keep it waiting."""
         new = data[max(self.written - self.position, 0) :]
         self.position += len(data)
         if new:
@@ -193,20 +178,14 @@ class StreamSink:
             await in_thread(self._write, new)
 
     def restart(self, *, decoded: bool = False) -> None:
-        """Go back to byte 0: the bytes that were written are skipped when they arrive again.
-
-        Raise SourceChanged if some were written, and `decoded` (the server decodes the bytes) is not as before.
-        """
+        """Go back to byte 0; SourceChanged if bytes were written, and `decoded` is not as before."""
         if self.written and decoded != self.decoded:
             raise SourceChanged(f"{self._name} is partly written, and now the server encodes the object differently")
         self.position = 0
         self.decoded = decoded
 
     async def finish(self) -> None:
-        """Write what the decoder has left, if it was used, and flush the stream.
-
-        Raise TransferError if the gzip is incomplete or the stream cannot be written.
-        """
+        """Write what the decoder has left, if it was used, and flush the stream."""
         await in_thread(self._finish)
 
     def _write(self, data: bytes) -> None:
@@ -244,10 +223,7 @@ class RangeSink(StreamSink):
         self.written = start
 
     def restart(self, *, decoded: bool = False) -> None:
-        """Go back to `start`: bytes that were written are skipped when they arrive again.
-
-        Raise SourceChanged if the server decodes the bytes now, and some were written.
-        """
+        """Go back to `start`; SourceChanged if bytes were written, and the server decodes them now."""
         if decoded and self.written > self.start:
             super().restart(decoded=decoded)
         self.position = self.start

@@ -99,12 +99,10 @@ class Slices(AbstractContextManager["Slices", None]):
 
     @property
     def position(self) -> int:
-        """Return how many bytes have arrived."""
         return sum(sink.position - sink.start for sink in self._sinks)
 
     @property
     def checksum(self) -> Crc32c:
-        """Return the checksum of all bytes that have arrived, joined in the order of the slices."""
         whole = Crc32c()
         for sink in self._sinks:
             whole.join(sink.checksum)
@@ -156,7 +154,6 @@ class Slices(AbstractContextManager["Slices", None]):
             raise failure
 
     def restart(self) -> None:
-        """Discard the bytes of all slices."""
         for sink in self._sinks:
             sink.restart()
 
@@ -197,15 +194,11 @@ class Slices(AbstractContextManager["Slices", None]):
                 self._save(layout, layout, lasting=True)
 
     def _after_sync(self, _: object) -> None:
-        """Save the present progress again, unless the context was left.
-
-        The layout that the sync has saved dates from the start of the sync.
-        """
+        """Save the present progress again: the layout that the sync has saved dates from its start."""
         if not self._closed:
             self._save_progress()
 
 
 def _pick_failure(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first Gone or Unsliceable among the direct members of a group, otherwise its first member."""
     every = failures.exceptions
     return next((each for each in every if isinstance(each, Gone | Unsliceable)), every[0])

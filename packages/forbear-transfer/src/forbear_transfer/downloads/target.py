@@ -99,34 +99,25 @@ class TargetPath(AbstractContextManager["TargetPath", None]):
 
     @property
     def path(self) -> str:
-        """Return the path of the target, for error messages."""
         return self.folder.path_of(self.name)
 
     @property
     def absolute(self) -> str:
-        """Return the absolute path of the target."""
         return _find_start(self.folder.path, "" if os.path.isabs(self.folder.path) else os.getcwd()) + self.name
 
     def part_name(self, token: str) -> str:
-        """Return the hidden name of a part file of the target, ".NAME.TOKEN.forbear"; a long NAME is cut to 100 bytes.
-
-        `token` has 12 hexadecimal digits, and makes the name unique.
-        """
+        """Return a hidden name, ".NAME.TOKEN.forbear"; a long NAME is cut to 100 bytes, TOKEN has 12 hex digits."""
         name = self.name
         if len(name) > _LONGEST // 4:
             name = os.fsencode(name)[:_LONGEST].decode("utf-8", "ignore")
         return f".{name}.{token}.forbear"
 
     def resumable_part_name(self, *key: str) -> str:
-        """Return the name of the part file from which a later download with the same `key` continues.
-
-        It is always the same for a `key` and the absolute path of the target.
-        """
+        """Return the part name that is always the same for a `key` and the absolute path of the target."""
         text = "\n".join((*key, self.absolute)).encode("utf-8", "surrogateescape")
         return self.part_name(hashlib.sha256(text).hexdigest()[:12])
 
     def has_file(self, name: str) -> bool:
-        """Return whether the folder of the target has a file, link or folder with this name."""
         return _stat(self.folder, name) is not None
 
     def open_special(self) -> BinaryIO:
@@ -174,25 +165,20 @@ class PartFile(AbstractContextManager["PartFile", None]):
 
     @classmethod
     def temporary(cls, target: TargetPath) -> Self:
-        """Make a part file with a random name, which nothing else uses; it is deleted at exit unless published."""
+        """Make a part file with a random name, which is deleted at exit unless published."""
         return cls(target, target.part_name(os.urandom(6).hex()))
 
     @classmethod
     def resumable(cls, target: TargetPath, *key: str) -> Self:
-        """Open and lock the part file that an earlier download with the same `key` left, or make it.
-
-        It is kept at exit. Raise Locked if another download has locked it.
-        """
+        """Open and lock the part file that a download with the same `key` left, or make it; it is kept at exit."""
         return cls(target, target.resumable_part_name(*key), keep=True)
 
     @property
     def path(self) -> str:
-        """Return the path of the part file, for errors that only its deletion cures."""
         return self._target.folder.path_of(self._name)
 
     @property
     def size(self) -> int:
-        """Return the size of the part file in bytes."""
         return os.fstat(self.descriptor).st_size
 
     @property
@@ -263,15 +249,11 @@ def is_part(name: str) -> bool:
 
 @lru_cache(64)
 def _find_start(folder: str, _: str) -> str:
-    """Return how the absolute paths of the files in a folder begin, as seen from the present one."""
     return os.path.join(os.path.abspath(folder), "")
 
 
 def _open_folder(path: str, root: StrPath | None) -> tuple[OpenFolder, str]:
-    """Open the folder of the file `path`, below `root` unless that is None; return it and the name of the file.
-
-    Raise OSError if it cannot be opened, and UnsafeName if a symbolic link leads out of `root`.
-    """
+    """Return the open folder of a file, and its name; UnsafeName if a link leads out of `root`."""
     folder, name = os.path.split(path)
     return OpenFolder(folder) if root is None else folder_below(os.fspath(root), folder), name
 
@@ -284,7 +266,6 @@ def _stat(folder: OpenFolder, name: str) -> os.stat_result | None:
 
 
 def _rename_new(folder: OpenFolder, name: str, target: str) -> None:
-    """Rename the file `name` in the folder to `target`; raise FileExistsError if `target` exists."""
     if sys.platform == "win32":
         os.rename(folder.path_of(name), folder.path_of(target))
         return

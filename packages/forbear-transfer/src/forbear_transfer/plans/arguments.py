@@ -188,11 +188,7 @@ def prepare_rsync_plan(
 
 
 def _parse_common(function: str, known: type, options: Mapping[str, Any]) -> tuple[ItemOptions, Filter]:
-    """Return the options for every item, and the filter of names.
-
-    TypeError for an option that is no key of the TypedDict `known`. ValueError for a pattern that is no regular
-    expression, and for metadata or keys that cannot be set.
-    """
+    """Return the options for every item, and the filter of names; TypeError for an option that is not `known`."""
     check_keywords(function, known, options)
     names = Filter.of(options.get("exclude"), options.get("include"))
     each = ItemOptions(
@@ -209,7 +205,6 @@ def _parse_common(function: str, known: type, options: Mapping[str, Any]) -> tup
 
 
 def _check_for_new(each: ItemOptions, target: str) -> None:
-    """Raise ValueError for metadata or a key of new objects if the target is not in the cloud."""
     if is_cloud(target):
         return
     if each.encryption.encrypts:
@@ -222,7 +217,6 @@ def _check_for_new(each: ItemOptions, target: str) -> None:
 
 
 def _check_packing(each: ItemOptions, source: str, target: str) -> None:
-    """Raise ValueError for `gzip` with anything but an upload, and for `packed` with anything but a download."""
     encoding = None if each.metadata is None else each.metadata.content_encoding
     if each.gzip and (is_cloud(source) or not is_cloud(target)):
         raise ValueError(f"`gzip` is for uploads, got {source} to {target}; leave it out")

@@ -71,10 +71,7 @@ class Comparer:
         return await self._storage.completed(listed, self._each.encryption.keys)
 
     async def _compare_file(self, item: Item, file: FileOrObject, there: Object, *, unpacks: bool) -> Item | None:
-        """Return `item` if a file and the object `there` differ, and None if they are the same.
-
-        If only the time differs, return an item that sets it.
-        """
+        """Return `item` if a file and the object `there` differ, one that sets the time, or None."""
         if not isinstance(file, Entry) or file.note or (file.size != there.size and not unpacks):
             return item
         same_time = there.mtime is not None and int(file.mtime) == int(there.mtime)

@@ -54,7 +54,6 @@ class CopyPlan:
 
     @property
     def is_settled(self) -> bool:
-        """True if it is known what each source means."""
         return all(source.exact is None for source in self.sources)
 
     async def settle(self, storage: Storage) -> Self:
@@ -72,7 +71,6 @@ class CopyPlan:
         return plan
 
     def check(self) -> None:
-        """Raise ValueError for options that are for a single file or object if there are several."""
         if self.each.generation is not None and (self.several or self.recursive):
             raise ValueError("`generation` is for a single file or object; copy the others by themselves")
         if self.target == STREAM and (self.several or self.recursive):
@@ -92,18 +90,12 @@ class CopyPlan:
 
     @property
     def depends(self) -> bool:
-        """True if the names at the target depend on what exists there, so that a second run might choose others.
-
-        That is so with `recursive`, a single source, and a target that is no bucket and has no slash at its end.
-        """
+        """True if the names at the target depend on what exists there, so that a second run might choose others."""
         is_folder = names_folder(self.target) if is_cloud(self.target) else self.target.endswith(("/", os.sep))
         return self.recursive and not self.several and not is_folder
 
     def may_overlap(self, target: CopyTarget) -> bool:
-        """Return whether the target of an item may be the source of another, or an object the source of two.
-
-        Then the order of the items counts. That is so if the names of sources and targets may begin alike.
-        """
+        """Return whether the order of items counts: a target may be a source, or an object the source of two."""
         if not isinstance(target.at, Url) or not (self.several or self.recursive):
             return False
         urls = [(source.at, source.wild) for source in self.sources if isinstance(source.at, Url)]
@@ -120,10 +112,7 @@ class CopyPlan:
         return False
 
     async def find_target(self, storage: Storage) -> CopyTarget:
-        """Return the target, and look up whether it is a folder; ValueError if it must be one and is none.
-
-        It must be one for several sources. The cloud is queried only with several sources or `recursive`.
-        """
+        """Return the target, and look up whether it is a folder; ValueError if it must be one and is none."""
         folder = self.target != STREAM and names_folder(self.target)
         at: Url | str = self.target
         if is_cloud(self.target):
@@ -137,10 +126,7 @@ class CopyPlan:
         return CopyTarget(at, folder, encryption=self.each.encryption, metadata=self.each.metadata)
 
     async def items(self, storage: Storage, target: CopyTarget) -> AsyncGenerator[Item]:
-        """Yield the items while listings find them.
-
-        ValueError, before the first item, if two sources or two matches of a pattern would get the same target.
-        """
+        """Yield the items while listings find them; ValueError before the first if two would get the same target."""
         if [source.text for source in self.sources] == [STREAM]:
             yield self.each.apply_to(Item(STREAM, target.at))
             return
@@ -154,7 +140,6 @@ class CopyPlan:
                 yield self._finish(await self._make_item(storage, match, target))
 
     def _finish(self, item: Item) -> Item:
-        """Return an item with the options, as a move if the plan moves."""
         item = self.each.apply_to(item)
         if not self.moves:
             return _check_version(item) if item.source == item.target else item
@@ -297,7 +282,6 @@ async def _look_at(storage: Storage, item: Item, target: CopyTarget) -> Item:
 
 
 def _check_version(item: Item) -> Item:
-    """Return an item that changes an object in place; skipped or refused if that object must not be replaced."""
     there, required = item.object, item.generation
     if there is None or item.action is Action.REFUSE:
         return item

@@ -11,10 +11,7 @@ _Texts = str | Sequence[str] | None
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Leaves out a name if a pattern of `exclude` matches its beginning, or if `include` has patterns and none does.
-
-    A name is that of a file or object below the source folder, or that of the source itself.
-    """
+    """Leaves out a name if a pattern of `exclude` matches its beginning, or if `include` has patterns and none does."""
 
     exclude: tuple[re.Pattern[str], ...] = ()
     include: tuple[re.Pattern[str], ...] = ()
@@ -25,7 +22,6 @@ class Filter:
         return cls(_compile("exclude", exclude), _compile("include", include))
 
     def leaves_out(self, name: str) -> bool:
-        """Return whether `name` is left out."""
         if self.exclude and any(pattern.match(name) for pattern in self.exclude):
             return True
         return bool(self.include) and not any(pattern.match(name) for pattern in self.include)

@@ -184,10 +184,7 @@ async def _match_in_cloud(storage: Storage, source: Source, url: Url, recursive:
 async def _expand_cloud(
     storage: Storage, bucket: str, start: str, parts: list[str], recursive: bool
 ) -> AsyncGenerator[Match]:
-    """Yield the objects and folders that match below `start`, which is empty or ends with a slash.
-
-    `parts` is the rest of the pattern, split at slashes. No listing goes deeper than necessary.
-    """
+    """Yield what matches below `start`, by the rest of the pattern; no listing goes deeper than necessary."""
     first, rest = parts[0], parts[1:]
     if "**" in first:
         pattern = "/".join(parts)
@@ -225,12 +222,10 @@ def _match_object(listed: Object) -> Match:
 
 
 def _name_whole(there: Object) -> Match:
-    """Return the Match for an object that the user has named, also if it stands for a folder."""
     return Match(Url(there.bucket, there.name), _find_last(there.name), size=there.size, object=there)
 
 
 def _find_last(name: str) -> str:
-    """Return the last part of a name, with the slash at its end, if any."""
     return name[name.removesuffix("/").rfind("/") + 1 :]
 
 

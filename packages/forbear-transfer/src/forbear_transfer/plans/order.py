@@ -21,10 +21,7 @@ _WAITS = "it waits for others, which have failed: it might replace what they hav
 
 
 class OrderedItems:
-    """Items in rounds: those of a round may run at the same time, once the rounds before it are done.
-
-    A context manager, which keeps the items in a file without a name until its end.
-    """
+    """Items in rounds, each of which may run once the rounds before it are done; kept in a file without a name."""
 
     def __init__(self) -> None:
         self._file = tempfile.SpooledTemporaryFile(_SPOOL)  # noqa: SIM115 - __exit__ closes it
@@ -71,7 +68,6 @@ class OrderedItems:
 
     @property
     def rounds(self) -> int:
-        """The number of rounds."""
         return max(self._rounds.values(), default=0) + 1
 
     async def items_of(self, number: int, *, allowed: bool = True) -> AsyncGenerator[Item]:

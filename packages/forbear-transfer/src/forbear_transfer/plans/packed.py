@@ -64,8 +64,6 @@ async def _hash_file(file: Entry) -> int:
 
 
 class _Hash(io.RawIOBase):
-    """A stream that counts and hashes what is written to it."""
-
     def __init__(self) -> None:
         self.crc32 = 0
         self.size = 0
@@ -76,7 +74,6 @@ class _Hash(io.RawIOBase):
         return len(data)
 
     def read_file(self, path: str) -> Iterator[None]:
-        """Hash a file, a piece with each step."""
         with open(path, "rb", buffering=0) as file:
             while data := file.read(PIECE):
                 self.write(data)

@@ -149,10 +149,7 @@ class RsyncPlan:
                 yield Item(target, target, Action.DELETE, size=0, root=at, listed=listed)
 
     async def list_blocked(self, *, allowed: bool) -> AsyncGenerator[Item]:
-        """Yield the copies to places that `deletions` have made free: of a file by a folder, or the other way round.
-
-        If they are not `allowed`, since nothing was deleted, they are skipped.
-        """
+        """Yield the copies to places that `deletions` have made free; skipped if these were not `allowed`."""
         for item in self._blocked:
             yield item if allowed else item.skip(f"{item.target} is blocked by what only the target has")
 
@@ -177,11 +174,7 @@ class RsyncPlan:
         return _list_nothing()
 
     async def _list_objects(self, folder: Url, *, folders: bool) -> AsyncIterator[tuple[str, FileOrObject]]:
-        """Yield the objects of a folder by name, each with its name below the folder.
-
-        Objects that stand for folders (their names end with a slash) come only if `folders` is set. Without
-        `recursive`, only the objects directly in the folder come.
-        """
+        """Yield objects by their names below the folder; those that stand for folders only with `folders`."""
         start = folder.prefix
         delimiter = None if self.rules.recursive else "/"
         async for listed in self._storage.objects(folder.bucket, start, delimiter=delimiter):
@@ -208,7 +201,6 @@ class RsyncPlan:
             yield entry.name, entry
 
     def _note_subfolder(self, name: str) -> None:
-        """Record a folder in the source that is left out without `recursive`, and not by `exclude`."""
         if not any(pattern.match(name) for pattern in self._names.exclude):
             self._subfolders, self._first = self._subfolders + 1, self._first or name
 
@@ -218,7 +210,6 @@ class RsyncPlan:
         return Item(self._source, self._target.at, size=0).skip(f"its {which}: include them with `recursive`")
 
     def _note_empty_folder(self) -> None:
-        """Record the empty folder that came last as an extra, since no copy goes into it."""
         if self._empty_folder is not None:
             self._note_extra(*self._empty_folder)
             self._empty_folder = None
@@ -250,7 +241,6 @@ class RsyncPlan:
         return replace(below.refuse(text), hint="restore what was there, or exclude it, or delete these yourself")
 
     def _make_item(self, name: str, source: FileOrObject, target: FileOrObject | None) -> Item:
-        """Return the item that copies a source, or one that says why it is not copied."""
         if isinstance(source, Entry):
             item = Item(source.path, self._target.at, size=source.size)
             if source.note:
@@ -277,10 +267,7 @@ class RsyncPlan:
         return await self._comparer.find_difference(item, source, target)
 
     def _find_link(self, name: str, target: FileOrObject | None) -> str | None:
-        """Return the path of a link or device at the target through which a copy would write, None if there is none.
-
-        That is a symbolic link with this name, or anything but a folder or plain file that the name lies below.
-        """
+        """Return the path of a link or device at the target through which a copy would write, or None."""
         if isinstance(target, Entry) and os.path.islink(target.path):
             return target.path
         link = _find_above(name, self._links)
@@ -293,10 +280,7 @@ def _is_file(version: FileOrObject | None) -> bool:
 
 
 def _find_time(version: FileOrObject) -> float:
-    """Return the modification time of a file, or of the file that an object was made from, in whole epoch seconds.
-
-    For an object without it, return when the object was written.
-    """
+    """Return the modification time in whole epoch seconds; of an object without it, when it was written."""
     seconds = version.mtime if version.mtime is not None else getattr(version, "updated", None)
     return float(int(seconds or 0))
 

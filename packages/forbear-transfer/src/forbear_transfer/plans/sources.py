@@ -27,10 +27,7 @@ class Source:
 
 
 def parse_source(text: str, literal: bool | None = None) -> Source:
-    """Return a source; with `literal` it is a name, without (False) a pattern or a version, by default what exists.
-
-    ValueError for an address that is not valid.
-    """
+    """Return a source: a name if `literal`, else a pattern or version, by default what exists; or ValueError."""
     if not is_cloud(text):
         wild = literal is not True and is_wild(text) and (literal is False or not os.path.lexists(text))
         return Source(text, text, wild)
@@ -62,10 +59,7 @@ def parse_sources(texts: Sequence[str], literal: bool | None) -> tuple[Source, .
 
 
 async def find_folder_object(storage: Storage, url: Url, *, whole: bool) -> Object | None:
-    """Return the object that stands for a folder, whose name ends with a slash; None without one.
-
-    With `whole`, return None also if there are others in the folder, which a user might mean, too.
-    """
+    """Return the object that stands for a folder; None without one, or if the `whole` folder has others."""
     try:
         there = await storage.stat(url) if url.name else None
     except HttpError as error:

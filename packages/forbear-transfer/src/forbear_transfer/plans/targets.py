@@ -47,10 +47,7 @@ class CopyTarget:
         return self.encryption.encrypts or self.metadata is not None
 
     def below(self, name: str) -> "CopyTarget":
-        """Return the folder `name` in this folder, or this one, as a folder, if `name` is empty.
-
-        UnsafeName if no local folder can have that name.
-        """
+        """Return this folder, or the one of that `name` in it; UnsafeName if no local folder can have that name."""
         if not name:
             return replace(self, folder=True, root=None)
         if isinstance(self.at, Url):
@@ -58,10 +55,7 @@ class CopyTarget:
         return replace(self, at=os.path.join(self.at, relative_path(name)), folder=True, root=self.root or self.at)
 
     def with_target(self, item: Item, name: str) -> Item:
-        """Set the target of a new item to `name` in this folder, and return it.
-
-        It is refused if no file or object can have that name, or if it would copy an object onto itself.
-        """
+        """Return a new item with the target `name` in this folder; refused if nothing can have that name."""
         try:
             if isinstance(self.at, Url):
                 key = f"{self.at.prefix}{name}"
@@ -103,10 +97,7 @@ def _find_start(folder: str) -> str:
 
 
 def names_folder(target: str) -> bool:
-    """Return whether a target is a folder by its name or on disk; the cloud is not queried.
-
-    That is so for a bucket, for an address or path that ends with a slash, and for a folder that exists on disk.
-    """
+    """Return whether a target is a folder, by its name or on disk; the cloud is not queried."""
     if is_cloud(target):
         name = Url.parse(target, versions=False).name
         return not name or name.endswith("/")
@@ -179,20 +170,14 @@ def _find_windows_fault(segment: str) -> str | None:
 
 
 class Clashes:
-    """Refuses objects whose files would clash with those of earlier objects, in copies to a folder on disk.
-
-    Two clash if one name lies below the other, or if the disk ignores case, and `fold_name` makes one name of them.
-    """
+    """Refuses objects whose files would clash in a folder on disk, by nesting, or as the disk ignores case."""
 
     def __init__(self, folder: str) -> None:
         self._nesting = Nesting()
         self._seen: dict[str, str] | None = {} if is_case_blind(folder) else None
 
     def checked(self, item: Item, name: str) -> Item:
-        """Return the item, refused if it clashes with an earlier one; `name` is its name below the folder.
-
-        Names must come in order. Only items that copy are checked.
-        """
+        """Return the item, refused if its name below the folder clashes with an earlier one; names come in order."""
         if item.action is not Action.COPY:
             return item
         parent = self._nesting.parent(name)

@@ -143,10 +143,7 @@ def _stat(path: str) -> os.stat_result:
 
 
 def _has_names(entry: os.DirEntry[str], closed: Container[tuple[int, int]], follow: bool) -> bool:
-    """Return whether the contents of an entry will be listed; a folder that is left out counts as a file.
-
-    Left out are folders in `closed` (device and inode), and links to folders unless `follow` is set.
-    """
+    """Return whether the contents of an entry will be listed; a folder that is left out counts as a file."""
     if not is_folder(entry) or (entry.is_symlink() and not follow):
         return False
     try:
@@ -164,10 +161,7 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _find_note(name: str, status: os.stat_result) -> str:
-    """Return a text that says why the file `name` is not copied, empty if it is.
-
-    Not copied are links to nothing, pipes, devices and the like, and parts of unfinished downloads.
-    """
+    """Return why the file `name` is not copied, empty if it is."""
     if stat.S_ISLNK(status.st_mode):
         return "a symbolic link to nothing"
     if not stat.S_ISREG(status.st_mode):
@@ -176,10 +170,7 @@ def _find_note(name: str, status: os.stat_result) -> str:
 
 
 def is_kept_as(entry: Entry, mtime: float) -> bool:
-    """Return whether the disk of a file keeps the time `mtime` as the time that the file has; False if it is unknown.
-
-    A file without a name is given that time: disks cut times that they cannot keep.
-    """
+    """Return whether a file's disk keeps `mtime` as the time that it has: disks cut times they cannot keep."""
     import tempfile  # it takes a while to load, and few comparisons need it
 
     try:

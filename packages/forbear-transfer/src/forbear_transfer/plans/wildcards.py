@@ -16,10 +16,7 @@ def is_wild(text: str) -> bool:
 
 
 def literal_start(pattern: str) -> str:
-    """Return the text of a pattern before its first wildcard: all matching names begin with it.
-
-    A pattern without wildcards is returned whole.
-    """
+    """Return the text of a pattern before its first wildcard: all matching names begin with it."""
     match = _WILD.search(pattern)
     return pattern if match is None else pattern[: match.start()]
 
@@ -51,28 +48,19 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _match_early(segments: list[str]) -> str:
-    """Return the regular expression for a piece between two `**`, which ends as early as possible.
-
-    `segments` are the expressions for the texts between the `*` of the piece.
-    """
+    """Return the regular expression for a piece between two `**`, which ends as early as possible."""
     return segments[0] + "".join(f"(?>[^/]*?{segment})" for segment in segments[1:])
 
 
 def _match_to_end(segments: list[str]) -> str:
-    """Return the regular expression for the piece after the last `**`, which ends with the name.
-
-    `segments` are the expressions for the texts between the `*` of the piece.
-    """
+    """Return the regular expression for the piece after the last `**`, which ends with the name."""
     if len(segments) == 1:
         return rf"{segments[0]}\Z"
     return rf"{_match_early(segments[:-1])}(?>[^/]*{segments[-1]})\Z"
 
 
 def _parse_character(pattern: str, at: int) -> tuple[str, int]:
-    """Return the regular expression for one character of a name, and the position after its part of the pattern.
-
-    At `at`, the pattern has `?`, a set such as `[a-z]` or `[!abc]`, or a character that stands for itself.
-    """
+    """Return the regular expression for one character of a name, and the position after its part."""
     if pattern[at] == "?":
         return "[^/]", at + 1
     if pattern[at] == "[":
@@ -85,10 +73,7 @@ def _parse_character(pattern: str, at: int) -> tuple[str, int]:
 
 
 def _parse_set(negated: bool, members: str) -> str:
-    """Return the regular expression for one character of a set such as "abc" or "a-z"; a backward range is empty.
-
-    If `negated`, it matches a character that is not in the set. It never matches a slash.
-    """
+    """Return the regular expression for one character of a set; it never matches a slash."""
     written = ""
     at = 0
     while at < len(members):

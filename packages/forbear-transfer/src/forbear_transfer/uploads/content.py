@@ -55,7 +55,6 @@ def _make_compressor() -> "zlib._Compress":
 
 
 def _make_reader(file: FileSource) -> Callable[[], Awaitable[bytes]]:
-    """Return a function that reads the next piece of a file, and b"" at its end."""
     size = file.stat.st_size
     pieces = iter((file.read(),)) if size <= PIECE else file.pieces(0, size)
 

@@ -86,10 +86,7 @@ class ResumableUpload:
         return made
 
     async def _run(self) -> Object:
-        """Send one step after the other, and react to each response, until the object is made; return it.
-
-        Raise an error when the upload has failed, or when the policy allows no further attempt.
-        """
+        """Send one step after the other, and react to each response, until the object is made."""
         session = self._session
         retries = Retries(self._storage.policy, Sent("PUT", self._condition.target), "storage.objects.insert")
         while True:
@@ -127,10 +124,7 @@ class ResumableUpload:
                 raise result if session.reason is None else WrongResponse(f"{self._operation}: {session.reason}")
 
     async def _start(self) -> Object | None:
-        """Begin a session, save its URL and return None; on a refusal (412), try again with another generation.
-
-        If the object at the target was made by this upload already, begin no session and return that object.
-        """
+        """Begin a session and save its URL, or return the object at the target, if this upload has made it."""
         self.has_sent = True
         storage, condition, size = self._storage, self._condition, self._source.size
         headers = {"Content-Type": _JSON, "X-Upload-Content-Type": self._resource["contentType"], **self._key}
@@ -215,10 +209,7 @@ class ResumableUpload:
             return response, error
 
     def _verdict(self, result: Object | TransferError, headers: Mapping[str, str]) -> Verdict:
-        """Return the verdict of the storage on a `result` that is an HttpError, and TRANSIENT for any other result.
-
-        `headers` are those of the request that failed.
-        """
+        """Return the verdict of the storage on an HttpError, by the headers of its request; else TRANSIENT."""
         if not isinstance(result, HttpError):
             return TRANSIENT
         url = urlsplit(self._url)
@@ -227,11 +218,7 @@ class ResumableUpload:
         return self._storage.verdict(result, request)
 
     async def _start_over(self, error: HttpError) -> None:
-        """Cancel the session, whose bytes the server refused for their checksum (`error`), so that a new one begins.
-
-        Raise ChecksumMismatch the second time, or if the source cannot be read again, and SourceChanged if a file has
-        changed.
-        """
+        """Cancel the session, whose bytes were refused for their checksum, so that a new one begins."""
         self._source.check()
         self._refusals += 1
         if self._refusals > 1 or not self._source.rewindable:
@@ -240,10 +227,7 @@ class ResumableUpload:
         self._session.start_over()
 
     async def _resolve_refusal(self, error: TransferError) -> Object:
-        """Return the object at the target if this upload has made it in spite of the refusal.
-
-        Otherwise raise TargetExists, TargetChanged or `error`.
-        """
+        """Return the object at the target if this upload has made it in spite of the refusal."""
         there = await self._condition.resolve_refusal(error, self._resource, await self._measure_sent(), final=True)
         if there is None:  # a refusal by a session is final: no other generation can be tried
             raise error
@@ -267,7 +251,6 @@ class ResumableUpload:
         self._progress.moved(count)
 
     def _move_to(self, offset: int) -> None:
-        """Report progress so that its total is `offset`, the number of bytes that the server has confirmed."""
         if offset != self._moved:
             self._move(offset - self._moved)
 
@@ -283,10 +266,7 @@ def ends_session(storage: Storage, error: Exception) -> bool:
 
 
 async def cancel(storage: Storage, url: str) -> None:
-    """Delete the session `url` at the server, within 5 s and without an error.
-
-    If that fails, the server deletes it after a week.
-    """
+    """Delete a session at the server, within 5 s and without an error; it does so itself after a week."""
     with suppress(Exception):
         async with asyncio.timeout(_CANCEL_TIMEOUT):
             (await storage.stream("DELETE", url, {"Content-Length": "0"})).close()

@@ -53,7 +53,6 @@ class FileSource(AbstractContextManager["FileSource", None]):
 
     @property
     def identity(self) -> list[int]:
-        """Return what identifies the version of the file, as a list for JSON."""
         return list(self._identity)
 
     def read(self) -> bytes:
@@ -73,10 +72,7 @@ class FileSource(AbstractContextManager["FileSource", None]):
         return data
 
     async def ready(self, first: int, count: int) -> None:
-        """Hash the bytes before `first` that were not read yet.
-
-        All other bytes of a file are ready, so `count` has no effect.
-        """
+        """Hash the bytes before `first` that were not read yet."""
         if first > self._crc.size:
             await run_steps(self.pieces(self._crc.size, first))
 
@@ -109,7 +105,6 @@ class FileSource(AbstractContextManager["FileSource", None]):
         return crc.text
 
     async def measure(self) -> tuple[int, str]:
-        """Return size and CRC32C of the file."""
         return self.stat.st_size, await self.crc32c()
 
     def check(self) -> None:
@@ -123,10 +118,7 @@ class FileSource(AbstractContextManager["FileSource", None]):
             raise self._make_error()
 
     async def verify(self) -> None:
-        """Check the file; if its source is to be verified, also read it again, and compare the CRC32Cs.
-
-        Raise SourceChanged if the file was changed, even through a mapping, which changes no time.
-        """
+        """Check the file, and with `verifies` its bytes: a change through a mapping changes no time."""
         self.check()
         if self._verifies:
             again, crc32c = Crc32c(), await self.crc32c()
@@ -201,14 +193,12 @@ class StreamSource:
             yield bytes(self._buffer[offset : min(offset + PIECE, end - self._start)])
 
     async def crc32c(self) -> str:
-        """Return the CRC32C, in base64, of all bytes that were read from the stream so far."""
         return self._crc.text
 
     def check(self) -> None:
         """Do nothing: the bytes that were read cannot change."""
 
     async def verify(self) -> None:
-        """Verify the file of which the stream is made, if there is one."""
         if self._origin is not None:
             await self._origin.verify()
 
@@ -220,7 +210,6 @@ class StreamSource:
         self._buffer += piece
 
     def _drop(self, first: int) -> None:
-        """Drop those bytes of the buffer that are before `first`."""
         count = min(max(first - self._start, 0), len(self._buffer))
         del self._buffer[:count]
         self._start += count
@@ -257,10 +246,7 @@ def is_pipe(path: StrPath) -> bool:
 
 
 def stream_source(source: AsyncIterable[bytes] | BinaryIO) -> StreamSource:
-    """Return a source of what an async iterable yields, or of what a binary file object has from its position on.
-
-    A seekable file object can be read again. Raise TypeError for any other object.
-    """
+    """Return a source of an async iterable, or of a binary file, from its position on; TypeError for another."""
     if isinstance(source, AsyncIterable):
         return _wrap_iterable(source)
     if not callable(getattr(source, "read", None)):
@@ -295,7 +281,6 @@ def _wrap_iterable(source: AsyncIterable[bytes]) -> StreamSource:
 
 
 def _check_bytes(piece: object) -> bytes:
-    """Return `piece` as bytes. Raise TypeError if it is neither bytes nor a bytearray."""
     if isinstance(piece, bytes | bytearray):
         return bytes(piece)
     raise TypeError(f"`source` must yield bytes, got {type(piece).__name__}; open files in binary mode")

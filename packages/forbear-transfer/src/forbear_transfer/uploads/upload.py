@@ -130,7 +130,6 @@ async def send(
 async def _upload_stream(
     storage: Storage, stream: StreamSource, condition: Precondition, resource: Mapping[str, Any], chunk_size: int
 ) -> Object:
-    """Upload a stream, in one request if it ends within the first chunk, and return the object."""
     chunk_size = min(chunk_size, LAST)
     if await _fits(stream, chunk_size):
         return await _insert(storage, stream, stream.size or 0, condition, resource)
@@ -249,10 +248,7 @@ async def _upload_large(
 
 
 async def _is_current(storage: Storage, made: Object) -> bool:
-    """Return whether `made` is still the live version of its object.
-
-    For days, a session reports what it made, even if that was replaced.
-    """
+    """Return whether `made` is still live: for days, a session reports what it made, even if that was replaced."""
     current = await storage.stat(Url(made.bucket, made.name))
     return current is not None and current.generation == made.generation
 

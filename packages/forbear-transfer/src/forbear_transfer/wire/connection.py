@@ -37,7 +37,6 @@ def _parse_name(name: bytes) -> str:
 
 
 def _parse_fields(fields: list[bytes]) -> dict[str, str]:
-    """Return the headers in a sequence of names and values, repeated ones joined by commas."""
     names, values = list(map(_parse_name, fields[::2])), list(map(str, fields[1::2], repeat("latin-1")))
     headers = dict(zip(names, values, strict=True))
     if len(headers) < len(names):
@@ -104,10 +103,7 @@ class Connection(Watched):
             raise
 
     async def tunnel(self, head: bytes) -> int:
-        """Send `head`, a CONNECT request for a tunnel, to a proxy, and return the status of its response.
-
-        After a response, of any status, the connection stays open, and `freed` is not called.
-        """
+        """Send a CONNECT request to a proxy, and return the status of its response; the connection stays open."""
         self._is_tunnel = True
         response = await self.request(head, None)
         self._busy = self._is_tunnel = False

@@ -32,15 +32,10 @@ class RateLimit:
 class Payload(Protocol):
     """The body of a request, which is read piece by piece as the server takes it."""
 
-    def __len__(self) -> int:
-        """Return the size of the body in bytes."""
-        ...
+    def __len__(self) -> int: ...
 
     def pieces(self) -> Iterable[bytes]:
-        """Return the pieces of the body, from its start on.
-
-        Each is requested from the iterator when the connection has taken the one before.
-        """
+        """Return the pieces of the body, each of which is requested once the one before was taken."""
         ...
 
 

@@ -115,10 +115,7 @@ class Pool:
         return _make_head(method, target, origin.netloc, fields)
 
     def _reuse(self, origin: Origin) -> Connection | None:
-        """Take an open connection to an origin that was idle for less than 15 seconds; None if there is none.
-
-        Older or closed ones that it meets are closed and forgotten.
-        """
+        """Take a connection that was idle for less than 15 seconds; those that are older or closed are forgotten."""
         kept = self._idle.get(origin)
         oldest = asyncio.get_running_loop().time() - _IDLE
         while kept:
@@ -136,7 +133,6 @@ class Pool:
         return False
 
     def _sweep(self) -> None:
-        """Close all idle connections that would not be reused, and look again in 15 seconds while others are left."""
         loop = asyncio.get_running_loop()
         oldest = loop.time() - _IDLE
         idle = {origin: [one for one in kept if self._is_usable(one, oldest)] for origin, kept in self._idle.items()}
@@ -213,11 +209,7 @@ class Pool:
         return connection
 
     async def _open_tunnel(self, connection: Connection, proxy: Origin, origin: Origin) -> None:
-        """Ask the proxy for a tunnel to the origin, and start TLS through it.
-
-        ProxyFailed if the proxy does not respond, ProxyRefused if its status is not 2xx. Errors of TLS are raised
-        unchanged.
-        """
+        """Ask the proxy for a tunnel to the origin, and start TLS through it."""
         host = f"[{origin.host}]" if ":" in origin.host else origin.host
         target = f"{host}:{origin.port}"
         try:
@@ -255,10 +247,7 @@ class Pool:
 
 
 def _parse_proxy(url: str) -> Origin:
-    """Return the origin of a proxy from its URL; ValueError unless it is http or https, with a host and a valid port.
-
-    The text of the ValueError leaves out the URL's user and password.
-    """
+    """Return the origin of a proxy's URL; the text of a ValueError leaves out the URL's user and password."""
     try:
         return split(url)[0]
     except ValueError:
@@ -269,10 +258,7 @@ def _parse_proxy(url: str) -> Origin:
 
 
 def _make_head(method: str, target: str, host: str, headers: Mapping[str, str]) -> bytes:
-    """Return the head of an HTTP/1.1 request as bytes, with the Host header and the empty line at its end.
-
-    ValueError if a header or the target holds a line end, or the target a space.
-    """
+    """Return the head of a request; ValueError for a line end in it, or a space in the target."""
     first = HiddenText(f"{method} {target} HTTP/1.1\r\nHost: {host}\r\n")
     text = HiddenText("".join((first, *map("%s: %s\r\n".__mod__, headers.items()), "\r\n")))
     lines = len(headers) + 3
@@ -282,10 +268,7 @@ def _make_head(method: str, target: str, host: str, headers: Mapping[str, str]) 
 
 
 def _explain(error: OSError) -> str:
-    """Return the text for an error of connecting: the system's for its errno, else the error's own.
-
-    asyncio replaces the system's text by one with addresses.
-    """
+    """Return the system's text for an error of connecting: asyncio replaces it by one with addresses."""
     known = error.errno if isinstance(error.errno, int) and not isinstance(error, socket.gaierror | ssl.SSLError) else 0
     return os.strerror(known) if known > 0 else error.strerror or str(error)
 

@@ -47,10 +47,7 @@ class Response(AbstractAsyncContextManager["Response", None]):
         self._take: Callable[[bytes], bool] | None = None
 
     def feed(self, data: bytes) -> None:
-        """Add the next bytes of the body, from the connection.
-
-        While more than 1 MiB waits for the reader, the connection stops reading.
-        """
+        """Add bytes from the connection, which stops reading while more than 1 MiB waits for the reader."""
         if self._take is not None and self._waiter is not None and not self._waiter.done():
             self._pass_on(data, self._take, self._waiter)
             return
@@ -62,7 +59,6 @@ class Response(AbstractAsyncContextManager["Response", None]):
             self._connection.transport.pause_reading()
 
     def end(self) -> None:
-        """Mark the body as complete, and let the connection read on."""
         self.ended = True
         if self._paused:
             self._paused = False
@@ -76,16 +72,12 @@ class Response(AbstractAsyncContextManager["Response", None]):
         self._wake()
 
     def limit(self, seconds: float | None) -> None:
-        """Let the rest of the response arrive within `seconds` from now, None for no limit; otherwise it is Stalled.
-
-        A reader that is slower than that loses nothing: the seconds begin anew when it waits.
-        """
+        """Let the rest arrive within `seconds` from now, None for no limit, as `Watched.limit` says."""
         if not self.ended and self._error is None:
             self._connection.limit(seconds)
 
     @property
     def is_awaited(self) -> bool:
-        """True while a reader waits for the next bytes."""
         return self._waiter is not None
 
     async def readany(self) -> bytes:
@@ -134,10 +126,7 @@ class Response(AbstractAsyncContextManager["Response", None]):
                 self._take = None
 
     async def read(self, limit: int | None = None) -> bytes:
-        """Return the rest of the body; with `limit`, stop after the piece by which it exceeds that number of bytes.
-
-        That piece is returned, too, so a result longer than `limit` tells that the body is too long.
-        """
+        """Return the rest of the body; with `limit`, stop after the piece by which it is longer."""
         chunks: list[bytes] = []
         size = 0
         if self.ended and not self._connection.is_paced:  # all of it is here

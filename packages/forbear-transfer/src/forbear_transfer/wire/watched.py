@@ -33,10 +33,7 @@ class Watched(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def expect(self, otherwise: str) -> None:
-        """Start the stall timeout anew; if the peer moves no byte in it, the request fails with Stalled.
-
-        `otherwise` describes that failure, such as "took no byte".
-        """
+        """Start the stall timeout anew; `otherwise`, such as "took no byte", describes the failure in it."""
         now = self._loop.time()
         self._deadline = now + self._stall_timeout
         if now >= self._end_at:  # the time ran out while nobody waited: the reader was slow, not the server
@@ -55,14 +52,10 @@ class Watched(asyncio.Protocol):
 
     @property
     def is_paced(self) -> bool:
-        """True if the rate of the bytes is limited."""
         return self._rate is not None
 
     async def pace(self, count: int, *, received: bool = False) -> None:
-        """Wait until `count` more bytes, sent or `received`, are within the limit of the rate, if there is one.
-
-        The peer does not stall meanwhile.
-        """
+        """Wait until `count` more bytes are within the limit of the rate; the peer does not stall meanwhile."""
         delay = 0.0 if self._rate is None else self._rate.delay(count, received=received)
         if delay > 0:
             self._deadline = max(self._deadline, self._loop.time() + delay + self._stall_timeout)
@@ -92,10 +85,7 @@ class Watched(asyncio.Protocol):
             self._timer = None
 
     def _check(self) -> None:
-        """Fail the request with Stalled if it takes too long, or the peer has moved no byte while a task waits for it.
-
-        A timer calls it once per stall timeout, however often a task waits.
-        """
+        """Fail the request if it takes too long, or the peer has moved no byte while a task waits for it."""
         self._timer = None
         now = self._loop.time()
         if not self._busy or not self._is_awaited():

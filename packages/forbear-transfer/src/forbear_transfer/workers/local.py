@@ -112,7 +112,6 @@ def _make(folder: str) -> None:
 
 
 def _may_have_parts(folder: str) -> bool:
-    """Return whether a folder has a part of a download, or more names than are looked at."""
     try:
         with os.scandir(folder or os.curdir) as entries:
             names = [entry.name for entry in islice(entries, _MOST_READ + 1)]

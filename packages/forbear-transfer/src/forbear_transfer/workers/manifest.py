@@ -62,14 +62,10 @@ class Manifest:
             file.close()
 
     def has(self, item: Item) -> bool:
-        """Return whether an earlier run recorded this pair of source and target as done or skipped.
-
-        False for all items with `skips=False`.
-        """
+        """Return whether an earlier run recorded this pair of source and target as done or skipped."""
         return bool(self._done) and hash((str(item.source), str(item.target))) in self._done
 
     def add(self, outcome: Outcome) -> None:
-        """Append a line for an outcome to the file."""
         item = outcome.item
         values = {
             "Source": str(item.source),
@@ -86,10 +82,7 @@ class Manifest:
         self._write([values.get(column, "") for column in self._columns])
 
     def _read(self) -> None:
-        """Read the lines of earlier runs, and cut off a line that a dead process has left unfinished.
-
-        TransferError if the file is no manifest. Do nothing if it does not exist or is a pipe.
-        """
+        """Read the lines of earlier runs, and cut off a line that a dead process has left unfinished."""
         if not self._path.is_file():  # it does not exist yet, or is a pipe
             return
         end, rest = 0, b""
@@ -118,10 +111,7 @@ class Manifest:
         return row
 
     def _write(self, row: Sequence[object]) -> None:
-        """Write a line in one call, so that all lines are whole whenever the process dies.
-
-        TransferError if it cannot be written whole.
-        """
+        """Write a line in one call, so that all lines are whole whenever the process dies."""
         if self._file is None:
             raise RuntimeError("a Manifest must be entered before it is used: `with Manifest(path) as manifest:`")
         data = _format_line(row)

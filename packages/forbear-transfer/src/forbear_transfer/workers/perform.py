@@ -161,10 +161,7 @@ def _open_pipe(path: str) -> BinaryIO:
 
 
 async def _delete(storage: Storage, item: Item, *_: object) -> None:
-    """Delete the target of the item. It is no error if the target is gone already, unless the item has an `object`.
-
-    TargetChanged for an object that no longer has the item's generation.
-    """
+    """Delete the target; it is no error if that is gone already, unless the item has an `object`."""
     if not isinstance(item.target, Url):
         remove(item.target, item.root, item.listed)
         return
@@ -176,10 +173,7 @@ async def _delete(storage: Storage, item: Item, *_: object) -> None:
 
 
 async def _touch(storage: Storage, item: Item, *_: object) -> None:
-    """Set the modification time and the mode of the item's target: of a file, or in the metadata of an object.
-
-    TargetChanged if it was changed since it was listed.
-    """
+    """Set the modification time and the mode of a file, or in the metadata of an object."""
     if isinstance(item.target, Url):
         await touch_version(storage, item)
     else:

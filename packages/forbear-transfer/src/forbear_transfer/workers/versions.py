@@ -102,7 +102,7 @@ async def move_version(storage: Storage, item: Item, _: object, state: StrPath |
 
 
 async def touch_version(storage: Storage, item: Item) -> None:
-    """Set time and mode of a file in the metadata of an object. TargetChanged if it was changed since it was listed."""
+    """Set time and mode of a file in the metadata of an object."""
     target, listed, mtime, mode = item.target, item.object, item.mtime, item.mode
     assert isinstance(target, Url) and listed is not None  # noqa: S101, PT018
     times = {} if mtime is None else {MTIME: str(int(mtime))}
@@ -142,10 +142,7 @@ async def _patch(
 
 @contextmanager
 def expect_unchanged(otherwise: str) -> Generator[None]:
-    """Replace an HttpError with status 412 (a failed precondition), raised in the block, by TargetChanged.
-
-    `otherwise` is the text of that error.
-    """
+    """Replace a failed precondition (412) in the block by TargetChanged, with the text `otherwise`."""
     try:
         yield
     except HttpError as error:

@@ -112,10 +112,7 @@ class WorkerPool:
             self._finish(outcome)
 
     async def _transfer(self, item: Item, progress: Progress) -> Outcome:
-        """Transfer an item and return its outcome.
-
-        If no more files can be opened, try again once other items have closed theirs; only one item at a time does so.
-        """
+        """Transfer an item; if no more files can be opened, again when others have closed theirs, one at a time."""
         outcome = await self._attempt(item, progress)
         if outcome is not None:
             return outcome
@@ -161,14 +158,10 @@ class Limiter:
 
     @property
     def limit(self) -> int:
-        """The number of transfers that may be active."""
         return int(self._limit)
 
     def succeeded(self) -> None:
-        """Raise the limit after a transfer that was not throttled, up to the maximum.
-
-        It grows by 1, and after the first cut by 1 divided by the limit.
-        """
+        """Raise the limit after a transfer that was not throttled, by 1; after the first cut by 1 / limit."""
         if self._limit >= self._maximum:
             return
         before = int(self._limit)
@@ -193,7 +186,6 @@ class Limiter:
             await self._grown.wait()
 
     def lift(self) -> None:
-        """Admit all workers, those that wait and those that come later."""
         self.lifted = True
         self._wake()
 

@@ -47,7 +47,7 @@ class _CurlCommand(GroupedCommand):
         return super().parse_args(ctx, [*own, "--", *line])
 
     def _split(self, args: list[str]) -> tuple[list[str], list[str]]:
-        """Return the words of forbear's options, and the others. A value of a curl option is never an option."""
+        """Return the words of our options, and the others. A value of a curl option is never an option."""
         options = {name: option for option in self.params for name in option.opts if isinstance(option, click.Option)}
         flags = {"--help", *(name for name, option in options.items() if getattr(option, "is_flag", False))}
         own: list[str] = []
@@ -177,7 +177,6 @@ def _run(words: tuple[str, ...], options: CurlOptions, stack: ExitStack) -> None
 
 
 def _make_rules(settings: "CurlSettings", options: CurlOptions) -> "Rules":
-    """Return the rules of the options; curl's own options for retries count where forbear's are not used."""
     from forbear_transfer.cli.curl.send import Rules
 
     limits = options.copy()

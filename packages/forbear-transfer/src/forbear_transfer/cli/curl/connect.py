@@ -61,15 +61,11 @@ class CurlTransport(httpx.BaseTransport):
         return response
 
     def close(self) -> None:
-        """Close all connections."""
         for transport in self._transports.values():
             transport.close()
 
     def _set_address(self, request: httpx.Request, extensions: Mapping[str, Any], proxy: str | None) -> httpx.Request:
-        """Return the request with these extensions, and with the address that `--resolve` or `--connect-to` names.
-
-        A proxy that gets the request itself, without a tunnel, needs the whole URL in the request line.
-        """
+        """Return the request with these extensions, and the address of `--resolve` or `--connect-to`."""
         url, extensions = request.url, {**request.extensions, **extensions}
         port = url.port or (443 if url.scheme == "https" else 80)
         keys = ((url.host, port), (url.host, 0), ("", port), ("", 0))
@@ -132,7 +128,6 @@ class _AttemptClock:
         self._timer.start()
 
     def trace(self, event: str, info: Mapping[str, Any]) -> None:
-        """Note the socket of a connection that httpcore has opened."""
         if not event.endswith(_OPENED):
             return
         with self._lock:
@@ -140,7 +135,6 @@ class _AttemptClock:
             self._shut_down()
 
     def stop(self) -> bool:
-        """Stop the clock; return whether the time was over."""
         self._timer.cancel()
         with self._lock:
             return self._is_over
@@ -162,8 +156,6 @@ class _AttemptClock:
 
 
 class _Timed(httpx.SyncByteStream):
-    """The body of a response until the attempt's time is over."""
-
     def __init__(self, stream: Any, clock: _AttemptClock, request: httpx.Request) -> None:
         self._stream = stream
         self._clock = clock
@@ -180,13 +172,11 @@ class _Timed(httpx.SyncByteStream):
             raise self._clock.error(None, self._request)
 
     def close(self) -> None:
-        """Stop the clock and close the response."""
         self._clock.stop()
         self._stream.close()
 
 
 def _make_tls(settings: CurlSettings) -> ssl.SSLContext:
-    """Return the TLS context of the settings; raise CurlFailed for a file that cannot be used."""
     values = settings.values
     if settings.has("insecure"):
         context = httpx.create_ssl_context(verify=False)

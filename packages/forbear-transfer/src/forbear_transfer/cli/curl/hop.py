@@ -66,7 +66,6 @@ class Hop:
         return message
 
     def with_headers(self, headers: Mapping[str, str]) -> "Hop":
-        """Return the request with these headers added."""
         return replace(self, headers={**self.headers, **headers})
 
 
@@ -122,7 +121,6 @@ def _is_secret(name: str) -> bool:
 
 
 def _check_length(hop: Hop) -> None:
-    """Raise BadInput if a request has a Content-Length that is not the length of its body."""
     stated = hop.headers.get("content-length")
     if stated is None or "transfer-encoding" in hop.headers:
         return
@@ -133,7 +131,6 @@ def _check_length(hop: Hop) -> None:
 
 
 def _make_defaults(line: CurlLine, settings: CurlSettings) -> dict[str, str]:
-    """Return the headers that the options of a line and curl itself add."""
     values = settings.values
     headers = {"user-agent": values.get("user-agent", f"forbear/{version('forbear')}")}
     headers["accept"] = _JSON_TYPE if line.sends_json else "*/*"

@@ -52,7 +52,6 @@ class OutputStream(Sink):
         self._checks = not binary and sys.stdout.isatty()
 
     def write(self, data: bytes) -> None:
-        """Write a piece of the response; CurlFailed if it cannot be written."""
         if self._checks and b"\0" in data:
             raise CurlFailed(
                 "the response is binary, and stdout is a terminal", NOT_WRITTEN, "use -o FILE, or -o - to print it"
@@ -90,7 +89,6 @@ class OutputFile(Sink):
             raise _explain_failure(path, error) from None
 
     def write(self, data: bytes) -> None:
-        """Write a piece of the response; CurlFailed if it cannot be written."""
         try:
             view = memoryview(data)
             while view:
@@ -100,7 +98,6 @@ class OutputFile(Sink):
         self.size += len(data)
 
     def finish(self) -> None:
-        """Close the file and give it its name; CurlFailed if that fails."""
         try:
             self._file.close()
             if self._part is not None:
@@ -165,7 +162,6 @@ def formatted(template: str, values: Mapping[str, Any]) -> str:
 
 
 def _find_mode(path: Path) -> int:
-    """Return the permissions for a file: those it has, else those that the umask leaves of a new one."""
     try:
         return path.stat().st_mode & 0o777
     except OSError:

@@ -67,7 +67,6 @@ class Rules:
         return self.adjust(policy), judgement
 
     def adjust(self, policy: Policy) -> Policy:
-        """Return a policy with the limits and the backoff of the options."""
         limits, backoff = apply_options(policy.limits, policy.backoff, self.policy)
         return policy.with_limits(limits).with_backoff(backoff)
 
@@ -87,7 +86,6 @@ class Rules:
         return (*apis, Api(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}", key=key))
 
     def answer(self, request: Request) -> Answer:
-        """Return what would be retried of a request, with all options that count for it."""
         overrides = Overrides(Vouch(self.safe, self.apis_for(request)), self.adjust)
         return explain_request(request, self.service, self.profile, overrides)
 
@@ -157,7 +155,6 @@ class CurlRun:
             hop = following
 
     def _finish(self, response: httpx.Response, head: bytes, sink: Sink) -> None:
-        """Write the last response, and what `-w` asks for; CurlFailed for an error status, if `-f` asks for it."""
         failed = response.status_code >= 400 and self._settings.has("fail", "fail-with-body")
         if not failed or self._settings.has("fail-with-body"):
             if head:

@@ -101,7 +101,6 @@ class CurlSettings:
         return settings
 
     def has(self, *flags: str) -> bool:
-        """Return whether the line has one of these flags."""
         return not self.flags.isdisjoint(flags)
 
     def _take(self, name: str, value: str) -> None:

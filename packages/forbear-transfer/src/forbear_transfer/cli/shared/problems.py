@@ -42,6 +42,5 @@ def convert_errors() -> Generator[None]:
 
 
 def _describe(error: Exception) -> str:
-    """Return the text of an error, and after it, if there were several attempts, why they ended."""
     tried = report(error)
     return str(error) if tried is None or tried.count < 2 else f"{error}; {tried.note.partition(': ')[2]}"

@@ -39,10 +39,7 @@ def object_record(entry: Object | Url) -> Record:
 
 
 def object_line(entry: Object | Url, *, human: bool, version: bool = False) -> str:
-    """Return an entry as a line with size, time of the last change and address, with `version` also its generation.
-
-    A folder has the address only.
-    """
+    """Return a line with size, time and address, with `version` also its generation; of a folder the address."""
     if isinstance(entry, Url):
         return f"{'':12}  {'':20}  {entry}"
     updated = "" if entry.updated is None else format_time(entry.updated)

@@ -81,11 +81,7 @@ class Reporter:
             warn(event.text)
 
     def _print_outcome(self, outcome: Outcome) -> None:
-        """Print a failure, an item that the plan leaves out (unless `quiet`), or what a dry run would do.
-
-        With `as_json`, every outcome is printed as JSON, and a dry run needs no further line. No failure is printed if
-        the target is stdout and its reader has closed the pipe.
-        """
+        """Print what the options ask for; no failure if the reader of stdout, to which it wrote, is gone."""
         item = outcome.item
         if self._as_json:
             click.echo(json.dumps(_make_record(outcome)))
@@ -107,7 +103,6 @@ class Reporter:
             tell(printable(f"{_DONE[item.action]} {_name_both(item)}"))
 
     def _print_standstill(self, event: Retried) -> None:
-        """Print why nothing moves, if nothing has moved and no such line was printed for 30 s."""
         now, moved_at = self.statistics.clock(), self.statistics.moved_at
         if now - max(moved_at, self._reported_at) >= _STANDSTILL:
             self._reported_at = now
@@ -115,10 +110,7 @@ class Reporter:
             tell(f"nothing moved for {format_span(now - moved_at)}: {reason}; again in {delay:.1f} s")
 
     def summary(self, summary: Summary) -> None:
-        """Print the total: to stdout as JSON with `as_json`, and to stderr in words unless `quiet`.
-
-        The words are also left out if the reader of stdout has closed the pipe to which a transfer wrote.
-        """
+        """Print the total, as JSON and in words; no words if the reader of stdout, to which it wrote, is gone."""
         if self._as_json:
             click.echo(json.dumps(_make_summary_record(summary)))
         if not self._quiet and not self._unread:
@@ -126,10 +118,7 @@ class Reporter:
 
 
 def _format_total(summary: Summary, *, deletes: bool) -> str:
-    """Return the total in one line, such as "12 files, 1.2 GiB in 5.8 s, 210.0 MiB/s; 3 retries; 1 failed".
-
-    Zero counts of deletions, retries, skipped and failed items are left out. Without any item it is "nothing to do".
-    """
+    """Return the total, such as "12 files, 1.2 GiB in 5.8 s, 210.0 MiB/s; 3 retries; 1 failed", without zero counts."""
     if not (summary.done or summary.skipped or summary.failed):
         return "nothing to do"
     if deletes or summary.deleted == summary.done > 0:
@@ -143,7 +132,6 @@ def _format_total(summary: Summary, *, deletes: bool) -> str:
 
 
 def _list_others(summary: Summary) -> Iterator[str]:
-    """Yield the counts of retries, skipped and failed items that are not zero, in words."""
     if summary.retries:
         yield format_count(summary.retries, "retry", "retries")
     if summary.skipped:
@@ -176,18 +164,12 @@ def name_options(hint: str) -> str:
 
 
 def _names(error: str, name: str) -> bool:
-    """Return whether the text of an error mentions the item's name.
-
-    A name that is a plain word counts only where a colon follows it: the word may be part of the text by chance.
-    """
+    """Return whether an error mentions an item; a plain word needs a colon, as it may be part of the text by chance."""
     return f" {name}: " in error or (name in error and not _WORD.fullmatch(name))
 
 
 def _describe_attempts(report: Report, error: str) -> str:
-    """Return a text: the number of attempts, the time, the reason to give up, and the four most frequent failures.
-
-    The failures are left out if all have the same text and `error` contains it.
-    """
+    """Return the number of attempts, the time, why they ended, and the four most frequent failures."""
     failures = Counter(attempt.text for attempt in report.attempts).most_common(_KINDS)
     texts = [f"{text} ({count} times)" if count > 1 else text for text, count in failures]
     others = report.count - sum(count for _, count in failures)
@@ -204,7 +186,6 @@ def _name_both(item: Item) -> str:
 
 
 def _show(place: Url | str) -> str:
-    """Return an address or path so that it can be pasted into a shell."""
     return f"{place}" if isinstance(place, Url) else quote_for_shell(place)
 
 
@@ -219,7 +200,7 @@ def reader_is_gone() -> bool:
 
 
 def _make_record(outcome: Outcome) -> Record:
-    """Return an outcome as a JSON object, with secrets removed from its texts; null stands for what does not apply."""
+    """Return an outcome as a JSON object, without secrets; null stands for what does not apply."""
     item = outcome.item
     return {
         "source": str(item.source),
@@ -239,7 +220,7 @@ def _make_record(outcome: Outcome) -> Record:
 
 
 def _make_summary_record(summary: Summary) -> Record:
-    """Return a summary as a JSON object with one key, "summary", which no outcome has."""
+    """Return a summary as a JSON object with one key that no outcome has."""
     names = ("done", "deleted", "skipped", "failed", "bytes", "seconds", "retries")
     return {"summary": {**{name: getattr(summary, name) for name in names}, "seconds": round(summary.seconds, 3)}}
 

@@ -162,12 +162,7 @@ def _leave(code: int) -> NoReturn:
 
 @contextmanager
 def _show_live_lines(reporter: Reporter, *, quiet: bool, streams: bool) -> Generator[None]:
-    """Show live lines within the block if stderr is a terminal for them; otherwise the reporter reports a standstill.
-
-    `streams` says that the command reads data from stdin or writes data to stdout. Then there are no live lines if
-    stdin or stdout is a terminal, too: it does not show both. `quiet` turns off both live lines and reports of a
-    standstill.
-    """
+    """Show live lines if stderr is a terminal that no stream disturbs; otherwise the reporter reports a standstill."""
     if quiet:
         yield
         return
@@ -227,7 +222,6 @@ def settings_of(options: TransferOptions, endpoint: str | None) -> Settings:
 
 
 def _allow_files(connections: int) -> None:
-    """Raise the soft limit of open files to what the transfers may need, as far as the hard limit allows."""
     try:
         import resource
     except ModuleNotFoundError:  # Windows has no such limit
@@ -278,7 +272,6 @@ def _name_bucket(name: str) -> str:
 
 
 def _describe(bucket: str, sizes: dict[str, int]) -> None:
-    """Print to stderr what a bucket contained: the number and size of its objects, and the first ten with sizes."""
     if not sizes:
         tell(f"{bucket} contained nothing: an embedded cloud is empty when it starts")
         return

@@ -32,10 +32,7 @@ class Screen:
             yield _retry(retry, now, options.max_width)
 
     def _total(self, width: int) -> Text:
-        """Return the line with the bar and the figures, within `width` cells.
-
-        If it is too short, the least important figures and then the bar are left out.
-        """
+        """Return the bar and the figures; if `width` is too small, without the least important figures or the bar."""
         share, texts = self._statistics.share, self._texts()
         while len(texts) > 1 and sum(cell_len(text) + 2 for text, _ in texts) > width:
             texts.pop()
@@ -49,7 +46,6 @@ class Screen:
         return _fitting(line, width)
 
     def _texts(self) -> list[tuple[str, str]]:
-        """Return the figures of the total as texts with their styles, the most important ones first."""
         figures, size, share, speed = (
             self._statistics,
             self._statistics.size,
@@ -84,10 +80,7 @@ def _running_line(running: RunningItem, width: int) -> Text:
 
 
 def _retry(retry: LastRetry, now: float, width: int) -> Text:
-    """Return the line about a retry: always when it starts, then as much of the reason and of the item's name as fits.
-
-    `now` is the time of the statistics' clock, `width` the number of cells.
-    """
+    """Return the line about a retry: when it starts, then as much of the reason and of the item's name as fits."""
     left = retry.due - now
     when = f", again in {left:.1f} s" if left > 0 else ", tried again"
     room = width - len(when)
@@ -98,10 +91,7 @@ def _retry(retry: LastRetry, now: float, width: int) -> Text:
 
 
 def _name(item: Item, room: int) -> str:
-    """Return the item's source within `room` cells (at least 8), cut at its beginning if it is too long.
-
-    The end of a path says more than its beginning.
-    """
+    """Return the item's source within `room` cells; the end of a path says more than its beginning."""
     name, room = printable(str(item.source)), max(room, _SHORTEST_NAME)
     if cell_len(name) <= room:
         return name

@@ -85,7 +85,6 @@ class Statistics:
         self._window = (self.began_at, 0, 0)
 
     def __call__(self, event: TransferEvent) -> None:
-        """Update the statistics with an event."""
         match event:
             case Moved():
                 self._move(event.item, event.bytes)
@@ -138,7 +137,6 @@ class Statistics:
 
     @property
     def ended_items(self) -> int:
-        """The number of items that are done, skipped or failed."""
         return self.done + self.skipped + self.failed
 
     @property
@@ -153,18 +151,12 @@ class Statistics:
 
     @property
     def share(self) -> float | None:
-        """The share of all bytes that is transferred, from 0 to 1.
-
-        None while the plan is incomplete, and if the total is unknown or zero.
-        """
+        """The share of all bytes that is transferred; None while the plan is incomplete or the total unknown or 0."""
         size = self.size
         return min(self.across / size, 1.0) if size and self.is_planned else None
 
     def largest(self, count: int, at_least: int) -> list[RunningItem]:
-        """Return at most `count` running items of at least `at_least` bytes, the largest first.
-
-        Where a size is unknown, the bytes moved so far count.
-        """
+        """Return the largest running items of at least `at_least` bytes; if a size is unknown, by the bytes moved."""
         large = [item for item in list(self._running.values()) if (item.size or item.moved) >= at_least]
         return sorted(large, key=lambda item: -(item.size or item.moved))[:count]
 
@@ -206,7 +198,6 @@ class TimeEstimate:
         self._sums = [0.0] * 8
 
     def add(self, files: int, count: int, seconds: float) -> None:
-        """Add a window in which so many files ended and `count` bytes moved."""
         products = files * files, files * count, count * count, seconds * files, seconds * count
         new = (files, count, seconds, *products)
         self._sums = [before * _FADING + value for before, value in zip(self._sums, new, strict=True)]
