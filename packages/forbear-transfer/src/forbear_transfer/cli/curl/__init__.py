@@ -142,7 +142,7 @@ def _run(words: tuple[str, ...], options: CurlOptions, stack: ExitStack) -> None
     # Imported late: httpx takes longer than all the rest, and `--help` does not need it.
     from forbear.cli.kit.answers import show_answer
     from forbear_transfer.cli.curl.content import content_of, stdin_bytes
-    from forbear_transfer.cli.curl.hop import first_hop
+    from forbear_transfer.cli.curl.hop import check_destination, first_hop, token_headers
     from forbear_transfer.cli.curl.output import check_format
     from forbear_transfer.cli.curl.send import CurlRun
     from forbear_transfer.cli.curl.settings import CurlSettings
@@ -169,8 +169,6 @@ def _run(words: tuple[str, ...], options: CurlOptions, stack: ExitStack) -> None
     run = CurlRun(settings, rules)
     file, account = options["credentials"], options["impersonate"]
     if options["google_credentials"] or file is not None or account is not None:
-        from forbear_transfer.cli.curl.google import check_destination, token_headers
-
         check_destination(hop, settings)
         hop = hop.with_headers(token_headers(file, account, rules.policy_for(hop)[0]))
     run.run(hop, line.urls[0])

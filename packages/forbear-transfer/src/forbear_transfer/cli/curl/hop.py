@@ -1,15 +1,19 @@
-"""One request of a run: the one on the command line, and each to which a redirect leads."""
+"""One request of a run: the one on the command line, with Google credentials, and each to which a redirect leads."""
 
+import asyncio
+import os
 from base64 import b64encode
 from collections.abc import Mapping
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import httpx
 
+from forbear import Policy
 from forbear.adapters import CurlLine, Request, dataclass, replace
-from forbear.cli.kit.output import BadInput
+from forbear.cli.kit.output import BadInput, Problem
 from forbear_transfer.cli.curl.content import RequestContent
 from forbear_transfer.cli.curl.settings import CurlSettings
 
@@ -19,6 +23,9 @@ _SECRETS = ("authorization", "cookie", "proxy-authorization")
 _SECRET_WORDS = ("key", "token", "secret", "auth", "credential", "signature")
 _DATA_TYPE = "application/x-www-form-urlencoded"
 _JSON_TYPE = "application/json"
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_DOMAIN = ".googleapis.com"
+_LOG_IN = "log in with `gcloud auth application-default login`, or name a key file with --credentials"
 
 
 class BadRedirect(Exception):
@@ -164,3 +171,40 @@ def _find_authorization(url: str, values: Mapping[str, str]) -> str | None:
     if ":" not in user:
         raise BadInput("-u needs USER:PASSWORD: no password can be typed here", "add a colon and the password")
     return f"Basic {b64encode(user.encode('utf-8', 'surrogateescape')).decode()}"
+
+
+def check_destination(hop: Hop, settings: CurlSettings) -> None:
+    """Raise BadInput unless a token that is sent with this request can reach only Google, over verified TLS."""
+    url = hop.url
+    if url.scheme != "https" or not url.host.endswith(_DOMAIN):
+        raise BadInput(
+            f"Google credentials are sent only to https URLs of *{_DOMAIN}, got {url.scheme}://{url.host}",
+            "leave the credentials out, or send a token of your own with --oauth2-bearer",
+        )
+    if settings.has("insecure"):
+        raise BadInput("-k does not go with Google credentials: anyone could read them", "leave one of them out")
+    if "authorization" in hop.headers:
+        raise BadInput("Google credentials do not go with an Authorization header", "leave one of them out")
+
+
+def token_headers(file: Path | None, impersonate: str | None, policy: Policy) -> Mapping[str, str]:
+    """Return the headers with a token of the credentials in a key file, or else of the application default ones.
+
+    Raises Problem if there is none, and BadInput if the key file does not exist. Transient errors of the token server
+    are retried under `policy`.
+    """
+    from forbear_transfer.errors import NoCredentials
+    from forbear_transfer.storage.credentials import Credentials, tokens
+
+    if file is not None and not os.path.lexists(file):
+        raise BadInput(f"cannot read the key file {file}: it does not exist", "check the name after --credentials")
+    credentials = Credentials(None if file is None else str(file), impersonate, scope=_SCOPE)
+
+    async def headers() -> Mapping[str, str]:
+        return await (await tokens(credentials, policy)).headers()
+
+    try:
+        obtained = asyncio.run(headers())
+    except NoCredentials as error:
+        raise Problem(str(error), _LOG_IN) from None
+    return {name.lower(): value for name, value in obtained.items()}
