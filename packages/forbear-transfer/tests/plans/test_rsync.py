@@ -14,7 +14,7 @@ from forbear_cloud import Cloud, Fault
 from forbear_testkit.transfer.files import INSERT, contents, files, make, moved, synced
 from forbear_testkit.transfer.recorder import Recorder
 from forbear_transfer import Action, Settings, Status, TransferError, cp
-from forbear_transfer.plans.side_by_side import side_by_side
+from forbear_transfer.plans.comparer import side_by_side
 
 READS = {"storage.objects.list", "storage.objects.get"}
 

@@ -11,9 +11,9 @@ import pytest
 
 from forbear_testkit.transfer.wire_server import OK, serving
 from forbear_transfer.errors import Stalled
-from forbear_transfer.wire.payload import RateLimit
 from forbear_transfer.wire.pool import Pool
 from forbear_transfer.wire.response import Broken
+from forbear_transfer.wire.watched import RateLimit
 
 pytestmark = pytest.mark.anyio
 

@@ -37,7 +37,7 @@ def command(
     """
     complete = completed(options)
     keys = decryption_keys_of(complete)
-    from forbear_transfer.cli.shared.local import check_folders
+    from forbear_transfer.cli.shared.problems import check_folders
     from forbear_transfer.cli.shared.records import check_line, check_record
     from forbear_transfer.cli.shared.session import LinePrinter, run_command  # needs httptools
     from forbear_transfer.commands.comparison import CheckStatus, acheck, check_arguments

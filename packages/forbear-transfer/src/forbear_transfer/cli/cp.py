@@ -83,7 +83,7 @@ def command(
         raise BadInput(f"`{source}` as the source needs stdin, which is closed", "redirect it: < FILE")
     if _STREAM in (*sources, target):
         _check_stream(sources, target, recursive, options)
-    from forbear_transfer.cli.shared.local import check_names
+    from forbear_transfer.cli.shared.problems import check_names
     from forbear_transfer.cli.shared.run import run_transfers  # needs httptools
     from forbear_transfer.functions import prepare_cp
 

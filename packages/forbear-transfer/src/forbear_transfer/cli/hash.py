@@ -31,7 +31,7 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
     complete = completed(options)
     literal = literal_of(complete)
     keys = decryption_keys_of(complete)
-    from forbear_transfer.cli.shared.local import check_names
+    from forbear_transfer.cli.shared.problems import check_names
     from forbear_transfer.cli.shared.records import hashes_record, show_address
     from forbear_transfer.cli.shared.session import LinePrinter, run_command  # needs httptools
     from forbear_transfer.commands.hashing import ahashes, checked_names

@@ -55,7 +55,7 @@ def command(
     check(options, dry_run=dry_run)
     if "-" in (source, target):
         raise BadInput("`-` is no folder", "`forbear cp` copies streams")
-    from forbear_transfer.cli.shared.local import check_folders
+    from forbear_transfer.cli.shared.problems import check_folders
     from forbear_transfer.cli.shared.run import run_transfers  # needs httptools
     from forbear_transfer.functions import prepare_rsync
 

@@ -8,9 +8,8 @@ from forbear.adapters import dataclass
 from forbear_transfer.encryption import EncryptionKey, Keys, check_keys
 from forbear_transfer.errors import StrPath, TransferError
 from forbear_transfer.objects import Object, Url, check_scheme, is_cloud
-from forbear_transfer.plans.comparer import FileOrObject
+from forbear_transfer.plans.comparer import FileOrObject, side_by_side
 from forbear_transfer.plans.filters import Filter
-from forbear_transfer.plans.side_by_side import side_by_side
 from forbear_transfer.plans.trees import Entry, read_batches, walk
 from forbear_transfer.runs import run_blocking
 from forbear_transfer.storage.client import Settings, Storage

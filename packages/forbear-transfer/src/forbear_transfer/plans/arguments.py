@@ -11,8 +11,7 @@ from forbear_transfer.items import STREAM, ItemOptions
 from forbear_transfer.metadata import ObjectMetadata, check_keywords
 from forbear_transfer.objects import Url, check_scheme, is_cloud
 from forbear_transfer.plans.cp import CopyPlan
-from forbear_transfer.plans.filters import Filter
-from forbear_transfer.plans.links import LinkRule, check_links
+from forbear_transfer.plans.filters import Filter, LinkRule, check_links
 from forbear_transfer.plans.sources import Source, parse_sources
 from forbear_transfer.plans.targets import names_folder
 from forbear_transfer.progress import Listener

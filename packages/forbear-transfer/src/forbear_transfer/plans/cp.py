@@ -17,8 +17,7 @@ from forbear.adapters import dataclass, replace
 from forbear_transfer.errors import StrPath, TargetChanged, TargetExists, TransferError, describe, hint_of
 from forbear_transfer.items import STREAM, Action, Item, ItemOptions
 from forbear_transfer.objects import Object, Url, is_cloud
-from forbear_transfer.plans.filters import Filter
-from forbear_transfer.plans.links import LinkRule, Links
+from forbear_transfer.plans.filters import Filter, LinkRule, Links
 from forbear_transfer.plans.matches import Match, matches, settle
 from forbear_transfer.plans.sources import Source
 from forbear_transfer.plans.targets import Clashes, CopyTarget, fold_name, is_case_blind, names_folder

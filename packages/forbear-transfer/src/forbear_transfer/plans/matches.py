@@ -9,7 +9,7 @@ from functools import partial
 from forbear.adapters import dataclass, replace
 from forbear_transfer.errors import HttpError, TransferError, why_not
 from forbear_transfer.objects import Object, Url
-from forbear_transfer.plans.links import FOLLOW, LEFT_OUT, Links
+from forbear_transfer.plans.filters import FOLLOW, LEFT_OUT, Links
 from forbear_transfer.plans.sources import Source, check_version, find_folder_object
 from forbear_transfer.plans.trees import Entry, is_folder, read_batches, walk
 from forbear_transfer.plans.wildcards import compile_pattern, is_wild, literal_start

@@ -14,11 +14,9 @@ from forbear_transfer.errors import StrPath, TransferError
 from forbear_transfer.files import FileIdentity
 from forbear_transfer.items import Action, Item, ItemOptions
 from forbear_transfer.objects import Object, Url
-from forbear_transfer.plans.comparer import Comparer, FileOrObject, RsyncRules
+from forbear_transfer.plans.comparer import Comparer, FileOrObject, RsyncRules, side_by_side
 from forbear_transfer.plans.cp import LISTING_FAILURES
-from forbear_transfer.plans.filters import Filter
-from forbear_transfer.plans.links import LEFT_OUT, LinkRule, Links
-from forbear_transfer.plans.side_by_side import side_by_side
+from forbear_transfer.plans.filters import LEFT_OUT, Filter, LinkRule, Links
 from forbear_transfer.plans.targets import Clashes, CopyTarget, Nesting
 from forbear_transfer.plans.trees import EMPTY_FOLDER, SUBFOLDER, Entry, read_batches, walk
 from forbear_transfer.storage.client import Storage

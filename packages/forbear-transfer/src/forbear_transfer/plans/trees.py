@@ -16,7 +16,7 @@ from typing import TypeVar
 from forbear.adapters import dataclass
 from forbear_transfer.downloads.target import is_part
 from forbear_transfer.files import FileIdentity, identify
-from forbear_transfer.plans.links import FOLLOW, LEFT_OUT, Links
+from forbear_transfer.plans.filters import FOLLOW, LEFT_OUT, Links
 from forbear_transfer.state import default_directory
 
 _BATCH = 500

@@ -35,9 +35,9 @@ from forbear_transfer.storage.endpoint import (
 )
 from forbear_transfer.storage.expectation import Expectation
 from forbear_transfer.storage.listing import list_objects, parse_page
-from forbear_transfer.wire.payload import RateLimit
 from forbear_transfer.wire.pool import Pool
 from forbear_transfer.wire.response import Response
+from forbear_transfer.wire.watched import RateLimit
 
 EMULATOR_VARIABLE = "STORAGE_EMULATOR_HOST"
 CONNECTIONS = 64

@@ -13,9 +13,8 @@ except ModuleNotFoundError as error:
     text = 'forbear_transfer needs httptools; install it with: pip install "forbear[transfer]"'
     raise ModuleNotFoundError(text, name="httptools") from error
 
-from forbear_transfer.wire.payload import Payload, RateLimit, slice_pieces
 from forbear_transfer.wire.response import BadResponse, Broken, Response
-from forbear_transfer.wire.watched import INFINITY, Watched
+from forbear_transfer.wire.watched import INFINITY, Payload, RateLimit, Watched, slice_pieces
 
 _LONGEST_HEAD = 64 * 1024
 """The largest head of a response in bytes: status line and headers, those of interim responses included. It also limits

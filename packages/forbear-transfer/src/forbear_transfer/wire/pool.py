@@ -16,8 +16,8 @@ from forbear.verdicts import PERMANENT
 from forbear_transfer.errors import Stalled
 from forbear_transfer.wire.connection import Connection
 from forbear_transfer.wire.origin import Origin, split
-from forbear_transfer.wire.payload import Payload, RateLimit
 from forbear_transfer.wire.response import NotConnected, ProxyFailed, ProxyRefused, Response, Untrusted, WireError
+from forbear_transfer.wire.watched import Payload, RateLimit
 
 CONNECT_TIMEOUT = 30.0
 """Seconds for opening a connection, including the TLS handshake and the proxy's tunnel."""

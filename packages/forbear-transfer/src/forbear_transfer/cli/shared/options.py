@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from forbear_transfer.encryption import EncryptionKey, KeyOptions
     from forbear_transfer.metadata import MetadataOptions
     from forbear_transfer.plans.arguments import SharedOptions
-    from forbear_transfer.plans.links import LinkRule
+    from forbear_transfer.plans.filters import LinkRule
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 

@@ -17,9 +17,8 @@ from forbear.adapters import current_runtime
 from forbear.cli.kit.options import apply_options, open_shared_budget
 from forbear.cli.kit.output import BadInput, EventPrinter, leave_full_pipes, redirect_to_nowhere, tell
 from forbear.services import cloud_storage
-from forbear_transfer.cli.shared.local import check_manifest, check_stdout
 from forbear_transfer.cli.shared.options import TransferOptions, headers_of
-from forbear_transfer.cli.shared.problems import convert_errors
+from forbear_transfer.cli.shared.problems import check_manifest, check_stdout, convert_errors
 from forbear_transfer.cli.shared.reporter import Reporter, format_bytes, format_count
 from forbear_transfer.cli.shared.statistics import Statistics
 from forbear_transfer.items import STREAM

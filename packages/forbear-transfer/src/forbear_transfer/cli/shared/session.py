@@ -11,9 +11,8 @@ import click
 
 from forbear.adapters import current_runtime
 from forbear.cli.kit.output import tell
-from forbear_transfer.cli.shared.local import check_stdout
 from forbear_transfer.cli.shared.options import TransferOptions
-from forbear_transfer.cli.shared.problems import convert_errors
+from forbear_transfer.cli.shared.problems import check_stdout, convert_errors
 from forbear_transfer.cli.shared.reporter import Reporter
 from forbear_transfer.cli.shared.run import run_work, settings_of
 from forbear_transfer.cli.shared.statistics import Statistics

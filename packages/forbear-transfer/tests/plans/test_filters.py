@@ -8,7 +8,7 @@ import pytest
 from forbear_cloud import Cloud
 from forbear_testkit.transfer.files import contents, make, moved, synced
 from forbear_transfer import Settings, Summary, TransferEvent, cp, rsync
-from forbear_transfer.plans.links import LinkRule
+from forbear_transfer.plans.filters import LinkRule
 from forbear_transfer.progress import Finished, Warned
 
 PLAIN = ["tree/a", "tree/sub/b"]

@@ -12,8 +12,8 @@ from forbear_testkit.transfer.wire_server import OK, serving
 from forbear_transfer import Settings, Storage, cp
 from forbear_transfer.downloads.download import download
 from forbear_transfer.uploads.upload import upload
-from forbear_transfer.wire.payload import RateLimit
 from forbear_transfer.wire.pool import Pool
+from forbear_transfer.wire.watched import RateLimit
 
 RATE = 512 * 1024
 
