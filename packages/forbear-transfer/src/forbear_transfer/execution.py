@@ -9,14 +9,14 @@ import atexit
 import os
 import threading
 import warnings
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from forbear_transfer.errors import StrPath, TransferError, describe
-from forbear_transfer.items import STREAM, Item, Outcome, Status
+from forbear_transfer.items import STREAM, Item, Outcome, Status, yield_each
 from forbear_transfer.progress import Finished, Progress, TransferEvent, Warned
 from forbear_transfer.storage.client import Settings, Storage
 from forbear_transfer.workers.worker_pool import WorkerPool
@@ -118,13 +118,8 @@ async def _run(storage: Storage, items: Sequence[Item], state: StrPath | None) -
             warnings.warn(event.text, RuntimeWarning, stacklevel=2)
 
     parallel = min(len(items), storage.connections)
-    await WorkerPool(storage, Progress(collect, warnings=set()), parallel=parallel, state=state).run(_yield_each(items))
+    await WorkerPool(storage, Progress(collect, warnings=set()), parallel=parallel, state=state).run(yield_each(items))
     return outcomes
-
-
-async def _yield_each(items: Sequence[Item]) -> AsyncGenerator[Item]:
-    for item in items:
-        yield item
 
 
 def _group(items: Sequence[Item], most: int) -> Iterator[list[Item]]:

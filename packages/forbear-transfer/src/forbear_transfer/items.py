@@ -1,7 +1,8 @@
 """Items, each of which is one thing to do, and their outcomes. They can be sent to other processes."""
 
+from collections.abc import AsyncGenerator, Iterable
 from enum import Enum
-from typing import Self
+from typing import Self, TypeVar
 
 from forbear.adapters import dataclass, field, replace
 from forbear.events import Report
@@ -10,6 +11,8 @@ from forbear_transfer.errors import describe, hint_of
 from forbear_transfer.files import FileIdentity
 from forbear_transfer.metadata import ObjectMetadata
 from forbear_transfer.objects import Object, Url
+
+_T = TypeVar("_T")
 
 STREAM = "-"
 """Standard input as a source, standard output as a target."""
@@ -92,6 +95,12 @@ class Item:
     def skip(self, note: str) -> Self:
         """Return a copy of the item with the action SKIP and this note, which says why it is skipped."""
         return replace(self, action=Action.SKIP, note=note)
+
+
+async def yield_each(values: Iterable[_T]) -> AsyncGenerator[_T]:
+    """Yield values that are known, where those that a listing finds could be."""
+    for one in values:
+        yield one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack
 from forbear.adapters import replace
 from forbear_transfer.commands.selection import check_addresses, select
 from forbear_transfer.errors import TransferError
-from forbear_transfer.items import Action, Item, Summary
+from forbear_transfer.items import Action, Item, Summary, yield_each
 from forbear_transfer.metadata import check_keywords, with_keywords
 from forbear_transfer.objects import Object, Url
 from forbear_transfer.plans.cp import LISTING_FAILURES
@@ -73,7 +73,7 @@ def prepare_rm(
     async def work(storage: Storage) -> Summary:
         progress = Progress(run.on_event, warnings=set())
         planned = plan_rm(storage, names, recursive=recursive, literal=literal, all_versions=every)
-        planned = planned if items is None else _yield_each(items)
+        planned = planned if items is None else yield_each(items)
         with tracked(progress):
             if run.dry_run:
                 return await report_only([planned], progress)
@@ -82,11 +82,6 @@ def prepare_rm(
             return pool.summary
 
     return work
-
-
-async def _yield_each(items: Sequence[Item]) -> AsyncGenerator[Item]:
-    for item in items:
-        yield item
 
 
 async def plan_rm(

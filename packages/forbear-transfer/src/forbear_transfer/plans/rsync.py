@@ -12,7 +12,7 @@ from typing import TypeVar
 from forbear.adapters import replace
 from forbear_transfer.errors import StrPath, TransferError
 from forbear_transfer.files import FileIdentity
-from forbear_transfer.items import Action, Item, ItemOptions
+from forbear_transfer.items import Action, Item, ItemOptions, yield_each
 from forbear_transfer.objects import Object, Url
 from forbear_transfer.plans.comparer import Comparer, FileOrObject, RsyncRules, side_by_side
 from forbear_transfer.plans.cp import LISTING_FAILURES
@@ -169,7 +169,7 @@ class RsyncPlan:
             return self._list_objects(self._target.at, folders=isinstance(self._source, Url))
         if os.path.lexists(self._target.at):
             return self._list_files(self._target.at, follow=False)  # nothing is deleted where a link leads
-        return _list_nothing()
+        return yield_each(())
 
     async def _list_objects(self, folder: Url, *, folders: bool) -> AsyncIterator[tuple[str, FileOrObject]]:
         """Yield objects by their names below the folder; those that stand for folders only with `folders`."""
@@ -291,11 +291,6 @@ def _find_above(name: str, places: Mapping[str, _T]) -> _T | None:
             return place
         end = name.find("/", end + 1)
     return None
-
-
-async def _list_nothing() -> AsyncIterator[tuple[str, FileOrObject]]:
-    for one in list[tuple[str, FileOrObject]]():
-        yield one
 
 
 async def _take(ready: "asyncio.Task[Item | None] | Item | None") -> Item | None:
