@@ -6,28 +6,23 @@ from typing import Unpack
 
 from forbear_transfer.commands.selection import check_addresses
 from forbear_transfer.encryption import KeyOptions
-from forbear_transfer.errors import StrPath
 from forbear_transfer.functions import run_copies
 from forbear_transfer.items import Summary
 from forbear_transfer.objects import is_cloud
-from forbear_transfer.plans.arguments import make_copy_plan
-from forbear_transfer.progress import Listener
+from forbear_transfer.plans.arguments import RunOptions, make_copy_plan
 from forbear_transfer.runs import RunSettings, Work, run_blocking
 from forbear_transfer.storage.client import Settings, Storage
 
 
-class MvOptions(KeyOptions, total=False):
+class MvOptions(KeyOptions, RunOptions, total=False):
     """The keyword options of `mv`; those of `cp` with the same names do the same."""
 
     recursive: bool
     literal: bool | None
     no_clobber: bool
-    dry_run: bool
     exclude: str | Sequence[str] | None
     include: str | Sequence[str] | None
-    on_event: Listener | None
     parallel: int | None
-    state: StrPath | None
 
 
 def mv(
