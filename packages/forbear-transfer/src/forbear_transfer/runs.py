@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Self, TypeVar
 
@@ -95,6 +95,15 @@ async def report_only(parts: Sequence[AsyncGenerator[Item]], progress: Progress)
         if not summary.ok:
             break
     return summary
+
+
+def list_blocking(settings: Settings | None, list_all: Callable[[Storage], AsyncIterator[_T]], other: str) -> list[_T]:
+    """Return all that `list_all` yields; otherwise as `run_blocking`."""
+
+    async def collect(storage: Storage) -> list[_T]:
+        return [one async for one in list_all(storage)]
+
+    return run_blocking(settings, collect, other)
 
 
 def run_blocking(settings: Settings | None, work: Callable[[Storage], Coroutine[Any, Any, _T]], other: str) -> _T:

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import os
 from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 
 from forbear.adapters import dataclass
 from forbear_transfer.checksum import Crc32c
@@ -14,7 +15,7 @@ from forbear_transfer.files import PIECE, identify
 from forbear_transfer.objects import Url, check_scheme, is_cloud
 from forbear_transfer.plans.matches import expand
 from forbear_transfer.plans.sources import Source, parse_source
-from forbear_transfer.runs import run_blocking
+from forbear_transfer.runs import list_blocking
 from forbear_transfer.storage.client import Settings, Storage
 from forbear_transfer.storage.credentials import ANONYMOUS
 from forbear_transfer.threads import in_thread
@@ -56,12 +57,10 @@ def hashes(
     """
     checked, keys = checked_names(names, literal), check_keys(decryption_keys)
 
-    async def collect(storage: Storage) -> list[FileHashes]:
-        return [one async for one in ahashes(storage, checked, literal=literal, decryption_keys=keys)]
-
     if not any(is_cloud(name) for name in checked):
         settings = Settings(credentials=ANONYMOUS)  # files need no credentials
-    return run_blocking(settings, collect, "ahashes")
+    found = partial(ahashes, names=checked, literal=literal, decryption_keys=keys)
+    return list_blocking(settings, found, "ahashes")
 
 
 async def ahashes(

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
+from functools import partial
 
 from forbear.adapters import dataclass
 from forbear_transfer.commands.selection import check_addresses
@@ -9,7 +10,7 @@ from forbear_transfer.errors import TransferError
 from forbear_transfer.objects import Object, Url
 from forbear_transfer.plans.matches import match_versions, matches, settle, versions_of
 from forbear_transfer.plans.sources import Source, parse_source
-from forbear_transfer.runs import run_blocking
+from forbear_transfer.runs import list_blocking
 from forbear_transfer.storage.client import Settings, Storage
 from forbear_transfer.workers.versions import explain_absence
 
@@ -47,11 +48,8 @@ def ls(
     [('photos/1.jpg', 7)]
     """
     names = check_addresses(addresses, literal=literal)
-
-    async def collect(storage: Storage) -> list[Object | Url]:
-        return [entry async for entry in als(storage, names, recursive=recursive, versions=versions, literal=literal)]
-
-    return run_blocking(settings, collect, "als")
+    found = partial(als, addresses=names, recursive=recursive, versions=versions, literal=literal)
+    return list_blocking(settings, found, "als")
 
 
 async def als(
@@ -139,11 +137,7 @@ def du(
     [Usage(address='gs://my-bucket/photos/', objects=1, bytes=7)]
     """
     names = check_addresses(addresses, literal=literal)
-
-    async def collect(storage: Storage) -> list[Usage]:
-        return [usage async for usage in adu(storage, names, summarize=summarize, literal=literal)]
-
-    return run_blocking(settings, collect, "adu")
+    return list_blocking(settings, partial(adu, addresses=names, summarize=summarize, literal=literal), "adu")
 
 
 async def adu(
@@ -180,13 +174,11 @@ async def adu(
         yield Usage(address, total.objects, total.bytes)
 
 
+@dataclass(slots=True)
 class _Folder:
-    __slots__ = ("bytes", "name", "objects")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.objects = 0
-        self.bytes = 0
+    name: str
+    objects: int = 0
+    bytes: int = 0
 
     def add(self, size: int) -> None:
         self.objects += 1

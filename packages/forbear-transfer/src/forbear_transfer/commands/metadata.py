@@ -1,6 +1,7 @@
 """`stat`: all that the service says of objects."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 from forbear.adapters import dataclass, error_text
@@ -8,7 +9,7 @@ from forbear_transfer.commands.selection import check_addresses, objects_at
 from forbear_transfer.encryption import Keys, check_keys, matching
 from forbear_transfer.errors import HttpError, TransferError, WrongResponse
 from forbear_transfer.objects import Object, seconds_of_time
-from forbear_transfer.runs import run_blocking
+from forbear_transfer.runs import list_blocking
 from forbear_transfer.storage.client import Settings, Storage
 
 _FOLDER = "list it with `forbear ls`, or name an object in it"
@@ -36,15 +37,16 @@ class ObjectDetails:
     def of(cls, resource: Mapping[str, Any]) -> Self:
         """Return the details in `resource`, decoded JSON of the API; WrongResponse if it describes no object."""
         try:
+            there = Object.of(resource)
             return cls(
-                object=Object.of(resource),
+                object=there,
                 created=_read_time(resource, "timeCreated"),
                 noncurrent_since=_read_time(resource, "timeDeleted"),
                 components=None if resource.get("componentCount") is None else int(resource["componentCount"]),
-                kms_key=_read_text(resource, "kmsKeyName"),
-                temporary_hold=bool(resource.get("temporaryHold")),
-                event_based_hold=bool(resource.get("eventBasedHold")),
-                retention_expires=_read_time(resource, "retentionExpirationTime"),
+                kms_key=there.kms_key,
+                temporary_hold=there.temporary_hold,
+                event_based_hold=there.event_based_hold,
+                retention_expires=there.retention_expires,
             )
         except (ValueError, TypeError, OverflowError) as error:
             raise WrongResponse(f"the server's response does not describe an object: {error_text(error)}") from error
@@ -71,10 +73,8 @@ def stat(
     """
     names, keys = check_addresses(addresses, literal=literal), check_keys(decryption_keys)
 
-    async def collect(storage: Storage) -> list[ObjectDetails]:
-        return [details async for details in astat(storage, names, literal=literal, decryption_keys=keys)]
-
-    return run_blocking(settings, collect, "astat")
+    found = partial(astat, addresses=names, literal=literal, decryption_keys=keys)
+    return list_blocking(settings, found, "astat")
 
 
 async def astat(
@@ -99,11 +99,6 @@ async def astat(
                 raise
             raise TransferError(f"{url} was replaced or deleted meanwhile", "run it again") from error
         yield ObjectDetails.of(response.json())
-
-
-def _read_text(resource: Mapping[str, Any], name: str) -> str | None:
-    value = resource.get(name)
-    return None if value is None else str(value)
 
 
 def _read_time(resource: Mapping[str, Any], name: str) -> float | None:
