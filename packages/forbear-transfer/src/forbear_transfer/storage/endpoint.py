@@ -5,12 +5,11 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from ipaddress import ip_address
 from urllib.parse import quote, urlsplit
 
 from forbear.adapters import HiddenText, conceal, redact_address
 from forbear_transfer.errors import TransferError
-from forbear_transfer.wire.origin import PORTS, Origin
+from forbear_transfer.wire.origin import PORTS, Origin, parse_address
 
 ENDPOINT = "https://storage.googleapis.com"
 _GOOGLE = ".googleapis.com"
@@ -101,10 +100,8 @@ def is_loopback(host: str) -> bool:
     """Return whether a host is this machine: localhost, 127.0.0.0/8 or ::1."""
     if host.lower().removesuffix(".") == "localhost":
         return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    address = parse_address(host)
+    return address is not None and address.is_loopback
 
 
 def is_trusted(url: str, endpoint: str) -> bool:
@@ -120,7 +117,8 @@ def is_trusted(url: str, endpoint: str) -> bool:
     if one == other:
         return True
     if (one.scheme, one.port) == (other.scheme, other.port) and is_loopback(one.host):
-        return is_loopback(other.host) or _is_unspecified(other.host)
+        address = parse_address(other.host)
+        return is_loopback(other.host) or (address is not None and address.is_unspecified)
     return one.scheme == "https" and other == ("https", other.host, 443) and other.host.endswith(_GOOGLE)
 
 
@@ -146,13 +144,6 @@ def _parse_origin(url: str) -> Origin | None:
         return None
     port = int(authority["port"] or PORTS[parts.scheme])
     return Origin(parts.scheme, authority["host"].strip("[]").lower(), port) if 0 < port < 65536 else None
-
-
-def _is_unspecified(host: str) -> bool:
-    try:
-        return ip_address(host).is_unspecified
-    except ValueError:
-        return False
 
 
 def proxy(endpoint: str) -> str | None:

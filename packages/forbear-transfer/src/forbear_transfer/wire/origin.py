@@ -1,6 +1,7 @@
 """The origin of a request: scheme, host and port, read from its URL."""
 
 from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -36,6 +37,14 @@ def _parse_origin(text: str) -> Origin:
     if scheme not in PORTS or not parts.hostname:
         raise ValueError(f"`url` must begin with http:// or https:// and a host, got {scheme}://{netloc}")
     return Origin(scheme, parts.hostname, parts.port or PORTS[scheme])
+
+
+def parse_address(host: str) -> IPv4Address | IPv6Address | None:
+    """Return the IP address that a host is, None for a name."""
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
 
 
 def split(url: str) -> tuple[Origin, str]:

@@ -7,7 +7,6 @@ import socket
 import ssl
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -15,7 +14,7 @@ from forbear.adapters import HiddenBytes, HiddenText, current_runtime, redact_ad
 from forbear.verdicts import PERMANENT
 from forbear_transfer.errors import Stalled
 from forbear_transfer.wire.connection import Connection
-from forbear_transfer.wire.origin import Origin, split
+from forbear_transfer.wire.origin import Origin, parse_address, split
 from forbear_transfer.wire.response import NotConnected, ProxyFailed, ProxyRefused, Response, Untrusted, WireError
 from forbear_transfer.wire.watched import Payload, RateLimit
 
@@ -201,7 +200,7 @@ class Pool:
             server_hostname=name,
         )
         try:
-            opening = open_(happy_eyeballs_delay=None if _is_address(at.host) else _STAGGER)
+            opening = open_(happy_eyeballs_delay=_STAGGER if parse_address(at.host) is None else None)
         except TypeError:  # uvloop tries one address after the other
             opening = open_()
         transport, connection = await opening
@@ -271,14 +270,6 @@ def _explain(error: OSError) -> str:
     """Return the system's text for an error of connecting: asyncio replaces it by one with addresses."""
     known = error.errno if isinstance(error.errno, int) and not isinstance(error, socket.gaierror | ssl.SSLError) else 0
     return os.strerror(known) if known > 0 else error.strerror or str(error)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _make_authorization(proxy: str) -> dict[str, str]:
