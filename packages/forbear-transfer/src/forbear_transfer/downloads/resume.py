@@ -130,13 +130,13 @@ class ResumableDownload:
             if free is not None and free < size:
                 room = f"the object has {size} bytes, and the disk has room for {free}"
                 raise TransferError(f"cannot write {self._path}: {room}", "make room, then start again")
-            self._save(layout, layout, lasting=True)
+            self._save(layout, layout, True)
             if layout is not None:
                 os.ftruncate(part.descriptor, size)
         except OSError as error:
             raise unwritable(self._path, error) from error
 
-    def _save(self, layout: Layout | None, synced: Layout | None, *, lasting: bool) -> None:
+    def _save(self, layout: Layout | None, synced: Layout | None, lasting: bool) -> None:
         slices = {} if layout is None else {"slices": layout, "synced": synced, "boot": _find_boot_id()}
         self._state.save({**self._identity, **slices}, lasting=lasting)
 

@@ -6,8 +6,8 @@ A `Layout` says how far each slice has come. It is saved while they arrive, so t
 import asyncio
 import os
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from typing import Protocol
 
 from forbear.adapters import current_runtime
 from forbear_transfer.checksum import Crc32c
@@ -35,16 +35,8 @@ _WORTHWHILE = 4
 Layout = list[list[int]]
 """Start, end (not included) and number of written bytes of each slice, in order."""
 
-
-class Save(Protocol):
-    """A function that saves the progress of slices on disk."""
-
-    def __call__(self, layout: Layout, synced: Layout, *, lasting: bool) -> None:
-        """Save both layouts: `layout` holds while the machine runs, `synced` also after it has crashed.
-
-        If `lasting`, sync the file that they are saved in.
-        """
-        ...
+Save = Callable[[Layout, Layout, bool], None]
+"""Saves two layouts: one that holds while the machine runs, and a synced one. True syncs the file that has them."""
 
 
 def layout_for(size: int, slices: int | None, connections: int) -> Layout | None:
@@ -183,7 +175,7 @@ class Slices(AbstractContextManager["Slices", None]):
 
     def _save_progress(self) -> None:
         with suppress(TransferError):  # the only effect is that a later process fetches more
-            self._save(self._layout, self._synced, lasting=False)
+            self._save(self._layout, self._synced, False)
 
     def _sync(self, layout: Layout) -> None:
         """Sync the file to disk and save `layout` as synced, unless the context was left meanwhile; ignore failures."""
@@ -191,7 +183,7 @@ class Slices(AbstractContextManager["Slices", None]):
             if not self._closed:
                 os.fsync(self._descriptor)
                 self._synced = layout
-                self._save(layout, layout, lasting=True)
+                self._save(layout, layout, True)
 
     def _after_sync(self, _: object) -> None:
         """Save the present progress again: the layout that the sync has saved dates from its start."""

@@ -4,11 +4,11 @@ import os
 import re
 import sys
 import tempfile
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
 import httpx
 
@@ -26,22 +26,19 @@ VARIABLES = (
 """The variables that `-w` knows."""
 
 
-class Sink(ABC):
+class Sink(AbstractContextManager["Sink", None]):
     """A place for a response: a context manager that discards at its exit what is not finished."""
 
     size = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:  # noqa: B027 - stdout keeps what is written
+    def __exit__(self, *error: object) -> None:
         """Discard what is not finished."""
 
     @abstractmethod
     def write(self, data: bytes) -> None:
         """Write a piece of the response; CurlFailed if it cannot be written."""
 
-    def finish(self) -> None:  # noqa: B027 - stdout is complete
+    def finish(self) -> None:
         """Complete the output; CurlFailed if that fails."""
 
 
