@@ -13,7 +13,7 @@ import click
 
 from forbear import report
 from forbear.cli.kit.output import BadInput, Problem
-from forbear_transfer.cli.shared.reporter import UNREACHABLE, name_options, reader_is_gone
+from forbear_transfer.cli.shared.reporter import UNREACHABLE, reader_is_gone
 from forbear_transfer.errors import NoCredentials, TransferError
 from forbear_transfer.items import STREAM
 from forbear_transfer.objects import is_cloud
@@ -44,7 +44,7 @@ def convert_errors() -> Generator[None]:
     except TransferError as error:
         if isinstance(error.__cause__, BrokenPipeError) and reader_is_gone():
             raise error.__cause__ from None
-        raise Problem(_describe(error), None if error.hint is None else name_options(error.hint)) from None
+        raise Problem(_describe(error), error.hint) from None
     except ValueError as error:
         rule, _, cure = str(error).partition("; ")
         raise BadInput(rule, cure or None) from None

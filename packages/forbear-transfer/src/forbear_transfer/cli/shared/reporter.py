@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import click
 
 from forbear.adapters import printable, redact
-from forbear.cli.kit.output import advise, report, tell, warn
+from forbear.cli.kit.output import advise, name_options, report, tell, warn
 from forbear.events import Report
 from forbear_transfer.cli.shared.statistics import Statistics
 from forbear_transfer.items import STREAM, Action, Item, Outcome, Status, Summary
@@ -91,8 +91,8 @@ class Reporter:
                 _print_failure(outcome)
         elif item.action is Action.SKIP:
             if not self._quiet:
-                name, note = _show(item.source), name_options(item.note)
-                tell(f"left out: {note if note.startswith(name) else f'{name}: {note}'}")
+                name = _show(item.source)
+                tell(f"left out: {item.note if item.note.startswith(name) else f'{name}: {item.note}'}")
         elif self._dry_run:
             self.work += 1
             if not self._as_json:
@@ -149,18 +149,7 @@ def _print_failure(outcome: Outcome) -> None:
         tell(f"tried: {_describe_attempts(outcome.report, error)}")
     hint = UNREACHABLE if outcome.hint == NotConnected.hint else outcome.hint
     if hint is not None:
-        advise(name_options(hint))
-
-
-def name_options(hint: str) -> str:
-    """Return a hint of the library with the parameters in backticks replaced by the options of the running command.
-
-    For example `recursive` becomes `--recursive`. Other names, and all names outside a command, stay as they are.
-    """
-    context = click.get_current_context(silent=True)
-    parameters = context.command.params if context is not None else ()
-    options = {option.name: max(option.opts, key=len) for option in parameters if isinstance(option, click.Option)}
-    return re.sub(r"`(\w+)`", lambda match: f"`{options.get(match[1], match[1])}`", hint)
+        advise(hint)
 
 
 def _names(error: str, name: str) -> bool:
