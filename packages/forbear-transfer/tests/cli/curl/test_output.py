@@ -188,6 +188,25 @@ def test_a_failure_keeps_the_old_file(
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"file": "old"}
 
 
+def test_no_file_is_open_to_all_meanwhile(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new file has the mode that the umask leaves, and the umask is never looser than private to find it out."""
+    before = os.umask(0o027)
+    masks: list[int] = []
+
+    def set_mask(mask: int) -> int:
+        masks.append(mask)
+        return umask(mask)
+
+    umask = os.umask
+    monkeypatch.setattr(os, "umask", set_mask)
+    try:
+        with Wire(OK) as server:
+            assert invoke("curl", server.url, "-o", str(tmp_path / "new")).exit_code == 0
+    finally:
+        umask(before)
+    assert (masks, (tmp_path / "new").stat().st_mode & 0o777) == ([0o077, 0o027], 0o640)
+
+
 def test_a_link_and_a_device_stay(invoke: Invoke, tmp_path: Path) -> None:
     """The file that a link names is replaced, not the link; a device is written directly."""
     (tmp_path / "link").symlink_to(tmp_path / "target")

@@ -162,7 +162,7 @@ def _find_mode(path: Path) -> int:
     try:
         return path.stat().st_mode & 0o777
     except OSError:
-        umask = os.umask(0)
+        umask = os.umask(0o077)  # what a thread makes meanwhile is private, not open to all
         os.umask(umask)
         return 0o666 & ~umask
 
