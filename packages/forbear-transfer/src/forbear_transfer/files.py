@@ -58,11 +58,9 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
             os.close(descriptor)
 
     def status(self) -> os.stat_result:
-        """Return the os.stat_result of the folder itself."""
         return os.stat(self.path or os.curdir) if self._descriptor is None else os.fstat(self._descriptor)
 
     def path_of(self, name: str) -> str:
-        """Return the path of the file `name` in the folder: the folder's path joined with the name."""
         return os.path.join(self.path, name)
 
     def stat(self, name: str) -> os.stat_result:
@@ -104,11 +102,9 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
         return descriptor
 
     def unlink(self, name: str) -> None:
-        """Delete the file `name`."""
         os.unlink(self._path_at(name), dir_fd=self._descriptor)
 
     def rmdir(self, name: str) -> None:
-        """Delete the empty folder `name`."""
         os.rmdir(self._path_at(name), dir_fd=self._descriptor)
 
     def utime(self, name: str, times: tuple[float, float]) -> None:

@@ -48,7 +48,6 @@ class Precondition:
 
     @property
     def query(self) -> dict[str, str | int | None]:
-        """The query parameters of an upload: the object's name, `generation` as the precondition, and the KMS key."""
         return {
             "name": self.target.name,
             "ifGenerationMatch": self.generation,

@@ -108,7 +108,6 @@ class Progress:
         self.retries = 0
 
     def emit_plan(self, items: int, size: int | None, *, complete: bool) -> None:
-        """Send that the plan has found so many items, of `size` bytes in all; None if it is not known."""
         if self.on_event is not None:
             self.on_event(Planned(items, size, complete))
 
@@ -125,18 +124,15 @@ class Progress:
             self.on_event(Sized(self.item, size))
 
     def moved(self, count: int) -> None:
-        """Send that `count` more bytes are transferred, or that as many must be sent again if `count` is negative."""
         if self.on_event is not None:
             self.on_event(Moved(self.item, count))
 
     def retried(self, scheduled: Scheduled) -> None:
-        """Count a retry of the current item and send a Retried event."""
         self.retries += 1
         if self.on_event is not None:
             self.on_event(Retried(self.item, scheduled))
 
     def emit_outcome(self, outcome: Outcome) -> None:
-        """Send the outcome of an item."""
         if self.on_event is not None:
             self.on_event(Finished(outcome))
 

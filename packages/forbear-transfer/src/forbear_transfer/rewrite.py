@@ -199,7 +199,6 @@ class _Rewrite:
         return await self._condition.resolve_refusal(error, wanted, sent)
 
     async def _find_copy(self) -> Object | None:
-        """Return the object at the target if it is what this copy makes: contents, metadata, class and key."""
         there, source = await self._condition.look(), self._source
         wanted = self._change_metadata() or writable_resource(source)
         if there is None or source.crc32c is None or (there.crc32c, there.size) != (source.crc32c, source.size):

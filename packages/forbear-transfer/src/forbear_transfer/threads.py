@@ -66,7 +66,6 @@ async def _let_others_run(called: asyncio.Future[_T]) -> None:
 
 
 def _take_some(steps: Iterator[object]) -> bool:
-    """Take up to 64 steps of an iterator, and return whether it has ended."""
     for _ in range(_STEPS):
         try:
             next(steps)

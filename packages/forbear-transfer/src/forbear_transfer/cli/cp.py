@@ -129,7 +129,6 @@ def _is_among(name: str, streams: frozenset[str]) -> bool:
 
 
 def _check_stream(sources: tuple[str, ...], target: str, recursive: bool, options: TransferOptions) -> None:
-    """Raise BadInput if "-" (stdin or stdout) does not go with another source or option."""
     if recursive:
         raise BadInput("`-` does not go with `-r`", "a stream is one file, not a folder")
     if len(sources) > 1 and _STREAM in sources:

@@ -122,7 +122,6 @@ class ResumableDownload:
         return layout, there == size and _covers(layout, size)
 
     def _begin(self, layout: Layout | None) -> None:
-        """Empty the part file, check that the disk has room, and save the state with `layout`."""
         size, part = self._fetch.version.size, self._part
         try:
             os.ftruncate(part.descriptor, 0)

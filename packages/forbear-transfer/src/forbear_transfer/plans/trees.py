@@ -161,7 +161,6 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _find_note(name: str, status: os.stat_result) -> str:
-    """Return why the file `name` is not copied, empty if it is."""
     if stat.S_ISLNK(status.st_mode):
         return "a symbolic link to nothing"
     if not stat.S_ISREG(status.st_mode):

@@ -103,11 +103,9 @@ class StorageCall(AsyncHttpSender[Response]):
         return response
 
     async def first(self) -> Response:
-        """Make the first attempt, and return its response."""
         return await self._attempt({})
 
     async def send(self, variation: Variation, limit: float | None) -> Response:
-        """Make another attempt, and return its response."""
         return await self._attempt(variation.headers)
 
     async def read_copy(self, response: Response) -> Response:
@@ -123,15 +121,12 @@ class StorageCall(AsyncHttpSender[Response]):
         return response.status < 300 or response.status == self._absent
 
     async def settle(self, response: Response) -> None:
-        """Read the whole body of a response and keep it as `body`."""
         self.body = await read_whole(response, self._most)
 
     async def close(self, response: Response) -> None:
-        """Close a response at once, without reading it."""
         response.close()
 
     def verdict(self, error: Exception) -> Verdict:
-        """Return the verdict on an error of an attempt, as the function `verdict` does."""
         return verdict(error)
 
 

@@ -86,7 +86,6 @@ class ResumableUpload:
         return made
 
     async def _run(self) -> Object:
-        """Send one step after the other, and react to each response, until the object is made."""
         session = self._session
         retries = Retries(self._storage.policy, Sent("PUT", self._condition.target), "storage.objects.insert")
         while True:

@@ -125,7 +125,6 @@ class Watched(asyncio.Protocol):
             self._timer = None
 
     def _check(self) -> None:
-        """Fail the request if it takes too long, or the peer has moved no byte while a task waits for it."""
         self._timer = None
         now = self._loop.time()
         if not self._busy or not self._is_awaited():

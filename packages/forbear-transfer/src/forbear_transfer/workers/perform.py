@@ -173,7 +173,6 @@ async def _delete(storage: Storage, item: Item, *_: object) -> None:
 
 
 async def _touch(storage: Storage, item: Item, *_: object) -> None:
-    """Set the modification time and the mode of a file, or in the metadata of an object."""
     if isinstance(item.target, Url):
         await touch_version(storage, item)
     else:

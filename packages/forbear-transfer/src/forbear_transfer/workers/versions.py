@@ -155,7 +155,6 @@ def expect_unchanged(otherwise: str) -> Generator[None]:
 
 
 def _check_deletable(source: Url, version: Object) -> None:
-    """Raise TransferError if the metadata of an object say that it cannot be deleted now."""
     expires, reason = version.retention_expires, None
     if version.temporary_hold or version.event_based_hold:
         reason = f"it is under {'a temporary' if version.temporary_hold else 'an event-based'} hold"

@@ -27,7 +27,6 @@ class HopReport:
     status: int | None = None
 
     def __call__(self, event: Event) -> None:
-        """Count an event, and print it if there is a printer."""
         if self.printer is not None:
             self.printer(event)
         if isinstance(event, Scheduled):

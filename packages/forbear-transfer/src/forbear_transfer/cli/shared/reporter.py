@@ -209,7 +209,6 @@ def _make_record(outcome: Outcome) -> Record:
 
 
 def _make_summary_record(summary: Summary) -> Record:
-    """Return a summary as a JSON object with one key that no outcome has."""
     names = ("done", "deleted", "skipped", "failed", "bytes", "seconds", "retries")
     return {"summary": {**{name: getattr(summary, name) for name in names}, "seconds": round(summary.seconds, 3)}}
 
