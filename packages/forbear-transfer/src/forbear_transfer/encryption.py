@@ -4,7 +4,6 @@ The service needs a customer-supplied key in each request that writes or reads t
 """
 
 import base64
-import binascii
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -226,7 +225,7 @@ def _parse(key: object, what: str) -> tuple[str, str]:
     if len(raw) != _SIZE:
         raise ValueError(f"{what} must be {_RULE}, got {len(raw)} bytes")
     digest = hashlib.sha256(raw).digest()
-    return binascii.b2a_base64(raw, newline=False).decode(), binascii.b2a_base64(digest, newline=False).decode()
+    return base64.b64encode(raw).decode(), base64.b64encode(digest).decode()
 
 
 def _check_type(parameter: str, key: object) -> None:

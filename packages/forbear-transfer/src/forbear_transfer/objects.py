@@ -79,10 +79,8 @@ class Url:
                 f"{SCHEME}, got {text!r}; write {SCHEME}bucket or {SCHEME}bucket/name"
             )
         match = _GENERATION.fullmatch(name) if versions else None
-        if (
-            len(_ESCAPED.sub(r"\1", name if match is None else match[1]).encode("utf-8", "surrogateescape"))
-            > _LONGEST_NAME
-        ):
+        meant = _ESCAPED.sub(r"\1", name if match is None else match[1])
+        if len(meant.encode("utf-8", "surrogateescape")) > _LONGEST_NAME:
             raise ValueError(f"an address names an object of more than {_LONGEST_NAME} bytes, the longest name")
         if match is None:
             return cls(bucket, name)

@@ -131,14 +131,11 @@ class Precondition:
         compare the sizes only. Also raises the WrongResponse of `check_made`.
         """
         self.check_made(made)
-        if not _has_content(made, sent) or not self.encryption.is_of(made):
+        has_content = _has_content(made, sent)
+        if not has_content or not self.encryption.is_of(made):
             if not refused:
                 await self._storage.delete(made.url)
-            raise (
-                mismatch(name, made.url)
-                if not _has_content(made, sent)
-                else make_unencrypted_error(made, deleted=not refused)
-            )
+            raise make_unencrypted_error(made, deleted=not refused) if has_content else mismatch(name, made.url)
         if not (refused or unsure or made.crc32c is None):
             return made
         there = await self.look()

@@ -91,8 +91,10 @@ async def copy(
     current_progress.get().sized(version.size)
     key = "rewrite", storage.endpoint, str(Url(version.bucket, version.name)), str(target)
     with State(state, *key, warn=warner()) if version.size > SMALL else nullcontext() as kept:
-        work = _Rewrite(storage, version, condition, kept, chosen, is_pinned=is_pinned, chunk_size=chunk_size)
-        work.accepts_equal = accept_equal
+        work = _Rewrite(
+            storage, version, condition, kept, chosen, is_pinned=is_pinned, accepts_equal=accept_equal,
+            chunk_size=chunk_size,
+        )  # fmt: skip
         return await work.run()
 
 
@@ -122,6 +124,7 @@ class _Rewrite:
         chosen: ObjectMetadata,
         *,
         is_pinned: bool,
+        accepts_equal: bool,
         chunk_size: int | None,
     ) -> None:
         self._storage = storage
@@ -130,7 +133,7 @@ class _Rewrite:
         self._state = state
         self._chosen = chosen
         self._is_pinned = is_pinned
-        self.accepts_equal = False
+        self._accepts_equal = accepts_equal
         self._chunk_size = chunk_size
         self._retries = Retries(storage.policy, Sent("POST", condition.target), "storage.objects.rewrite")
         self._moved = 0
@@ -192,7 +195,7 @@ class _Rewrite:
         """Return the object at the target if this copy has made it, None if the copy must be tried again."""
         source = self._source
         self._in_doubt = self._in_doubt or maybe_done(error)
-        if self.accepts_equal and not self._in_doubt and (there := await self._find_copy()) is not None:
+        if self._accepts_equal and not self._in_doubt and (there := await self._find_copy()) is not None:
             return there
         wanted = self._change_metadata() or {"contentType": source.content_type, "metadata": source.metadata}
         sent = (source.size, source.crc32c or "") if self._in_doubt else None
@@ -204,9 +207,8 @@ class _Rewrite:
         if there is None or source.crc32c is None or (there.crc32c, there.size) != (source.crc32c, source.size):
             return None
         same = there.storage_class == wanted.pop("storageClass", there.storage_class)
-        return (
-            there if same and writable_resource(there) == wanted and self._condition.encryption.is_of(there) else None
-        )
+        same = same and writable_resource(there) == wanted and self._condition.encryption.is_of(there)
+        return there if same else None
 
     async def _find_after_lost_response(self, error: Exception) -> None:
         """Wait before a call that says how far the copy has come; raise `error` unless its report leaves that open."""

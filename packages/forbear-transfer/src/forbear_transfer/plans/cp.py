@@ -235,8 +235,10 @@ async def refuse_clashes(items: AsyncGenerator[Match], target: CopyTarget) -> As
                     raise ValueError(f"`sources`: the contents of {match.source} must be copied by themselves")
                 digest = key(match)
                 if digest in seen:
-                    raise _make_clash(
-                        next(one for one in _read(spool) if not one.problem and key(one) == digest), match
+                    first = next(one for one in _read(spool) if not one.problem and key(one) == digest)
+                    raise ValueError(
+                        f"`sources`: {first.source} and {match.source} would have the same target, {match.name!r}; "
+                        "copy them one by one, or with `recursive` the folder that holds both"
                     )
                 seen.add(digest)
             pickle.dump(match, spool, pickle.HIGHEST_PROTOCOL)
@@ -251,13 +253,6 @@ def _read(spool: IO[bytes]) -> Iterator[Match]:
     with suppress(EOFError):
         while True:
             yield pickle.load(spool)  # noqa: S301 - written above, to a file without a name
-
-
-def _make_clash(first: Match, second: Match) -> ValueError:
-    return ValueError(
-        f"`sources`: {first.source} and {second.source} would have the same target, {second.name!r}; copy them "
-        "one by one, or with `recursive` the folder that holds both"
-    )
 
 
 async def _look_at(storage: Storage, item: Item, target: CopyTarget) -> Item:

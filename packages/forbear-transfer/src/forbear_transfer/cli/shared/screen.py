@@ -46,12 +46,8 @@ class Screen:
         return _fitting(line, width)
 
     def _texts(self) -> list[tuple[str, str]]:
-        figures, size, share, speed = (
-            self._statistics,
-            self._statistics.size,
-            self._statistics.share,
-            self._statistics.speed(),
-        )
+        figures = self._statistics
+        size, share, speed = figures.size, figures.share, figures.speed()
         more = "" if figures.is_planned else "+"
         texts = [(f"{figures.ended_items} of {figures.items}{more} files" if figures.items else "listing", "")]
         if share is not None:
