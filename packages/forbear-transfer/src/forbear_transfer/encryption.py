@@ -176,13 +176,13 @@ class ObjectEncryption:
 DEFAULT_ENCRYPTION = ObjectEncryption()
 
 
-def check_keys(keys: Keys | None, parameter: str = "decryption_keys") -> tuple[EncryptionKey, ...]:
-    """Return one or several keys as a tuple; TypeError, which names `parameter`, for anything else."""
+def check_keys(keys: Keys | None) -> tuple[EncryptionKey, ...]:
+    """Return one or several `decryption_keys` as a tuple; TypeError for anything else."""
     if keys is None:
         return ()
     several = tuple(keys) if isinstance(keys, Iterable) else (keys,)  # an iterator can be read only once
     for key in several:
-        _check_type(parameter, key)
+        _check_type("decryption_keys", key)
     return several
 
 

@@ -71,8 +71,7 @@ class Slices(AbstractContextManager["Slices", None]):
 
     def __init__(self, descriptor: int, name: str, layout: Layout, save: Save, *, at_once: bool) -> None:
         self._sinks = [
-            FileSink(descriptor, name, end, start=start, checksum=Crc32c(), on_write=self._on_write)
-            for start, end, _ in layout
+            FileSink(descriptor, name, end, start=start, on_write=self._on_write) for start, end, _ in layout
         ]
         self._descriptor = descriptor
         self._save = save

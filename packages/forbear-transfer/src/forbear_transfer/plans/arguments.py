@@ -12,7 +12,7 @@ from forbear_transfer.metadata import ObjectMetadata, check_keywords
 from forbear_transfer.objects import Url, check_scheme, is_cloud
 from forbear_transfer.plans.cp import CopyPlan
 from forbear_transfer.plans.filters import Filter, LinkRule, check_links
-from forbear_transfer.plans.sources import Source, parse_sources
+from forbear_transfer.plans.sources import Source, parse_source
 from forbear_transfer.plans.targets import names_folder
 from forbear_transfer.progress import Listener
 from forbear_transfer.storage.client import Storage
@@ -106,7 +106,7 @@ def _parse_sources(texts: Sequence[str], literal: bool | None) -> tuple[Source, 
         raise ValueError("`sources` must name at least one file, folder or object, and none may be empty; name one")
     for text in texts:
         check_scheme("sources", text)
-    return parse_sources(texts, literal)
+    return tuple(parse_source(text, literal) for text in texts)
 
 
 def _check_copy(plan: CopyPlan) -> None:

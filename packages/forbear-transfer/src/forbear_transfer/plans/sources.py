@@ -1,7 +1,6 @@
 """Sources as they are meant: a name is a name, and a pattern only where no object has it as its name."""
 
 import os
-from collections.abc import Sequence
 
 from forbear.adapters import dataclass
 from forbear_transfer.errors import HttpError, TransferError
@@ -44,18 +43,11 @@ def parse_source(text: str, literal: bool | None = None) -> Source:
     return source
 
 
-def check_version(source: Source, parameter: str = "sources") -> None:
-    """Raise ValueError, which names `parameter`, for a pattern with a generation."""
+def check_version(source: Source) -> None:
+    """Raise ValueError for a pattern with a generation."""
     url = source.at
     if isinstance(url, Url) and url.generation is not None and source.wild:
-        raise ValueError(
-            f"`{parameter}` must be an object if it has a generation, got {source.text}; leave the number out"
-        )
-
-
-def parse_sources(texts: Sequence[str], literal: bool | None) -> tuple[Source, ...]:
-    """Return several sources; ValueError for an address that is not valid."""
-    return tuple(parse_source(text, literal) for text in texts)
+        raise ValueError(f"`sources` must be an object if it has a generation, got {source.text}; leave the number out")
 
 
 async def find_folder_object(storage: Storage, url: Url, *, whole: bool) -> Object | None:
