@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from forbear_audit.findings import fingerprint_of, place_in
-from forbear_audit.sarif.log import (
+from forbear_audit.sarif import (
     fingerprints,
     sarif_log,
 )

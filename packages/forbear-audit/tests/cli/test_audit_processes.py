@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from forbear_audit import AuditSettings, audit, engine
-from forbear_audit.sarif.audit_log import as_sarif
+from forbear_audit.sarif import as_sarif
 from forbear_testkit.audit.deadly import read_batch
 
 RETRIED = "import tenacity\n\n\n@tenacity.retry\ndef f():\n    return g()\n"

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from forbear.cli.app import app
 from forbear_audit import AuditSettings, audit
 from forbear_audit.rules.baseline import Baseline
-from forbear_audit.sarif.audit_log import as_sarif
+from forbear_audit.sarif import as_sarif
 
 
 def command(*words: str) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from forbear_audit import AuditSettings, audit
 from forbear_audit.cli.storm_plan import storm_plan
-from forbear_audit.sarif.audit_log import as_sarif
+from forbear_audit.sarif import as_sarif
 from forbear_audit.storm.judge import StormFinding
 from forbear_audit.storm.sarif import storm_sarif
 

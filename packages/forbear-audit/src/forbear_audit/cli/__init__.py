@@ -230,7 +230,7 @@ def _print(result: "Audit", fixed: "list[FixedFile]", *, as_json: bool, as_sarif
     elif as_sarif:
         from importlib.metadata import version
 
-        from forbear_audit.sarif.audit_log import as_sarif as convert
+        from forbear_audit.sarif import as_sarif as convert
 
         print_fixes(fixed, err=True)
         click.echo(json.dumps(convert(result, version("forbear")), indent=2))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from forbear_audit.findings import fingerprint_of
-from forbear_audit.sarif.log import fingerprints, sarif_log, sarif_place
+from forbear_audit.sarif import fingerprints, sarif_log, sarif_place
 from forbear_audit.storm.faults import KINDS, PROVABLE
 from forbear_audit.storm.places import StormPlace, StormPlan
 

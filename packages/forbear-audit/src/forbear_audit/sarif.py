@@ -1,20 +1,31 @@
-"""SARIF 2.1.0: the findings of an audit as code hosts read them."""
+"""SARIF 2.1.0, the form in which code hosts read findings: those of an audit, and what the storm shares.
+
+Both have the same ids of rules and the same fingerprints, so that a code host shows a finding and its proof together.
+"""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from forbear.cli.kit.links import real
-from forbear_audit.engine import Audit
-from forbear_audit.findings import Finding
+from forbear_audit.findings import Finding, place_in
 from forbear_audit.rules.catalog import RULES, AuditRule
-from forbear_audit.sarif.log import fingerprints, sarif_log, sarif_place, utf16_column
+
+if TYPE_CHECKING:
+    from forbear_audit.engine import Audit
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+"""The address of the schema of the format."""
 
 PAGES = "https://github.com/forbear/forbear/blob/main/docs/reference/audit.md"
 """The address of the page of the rules, with a section for each."""
 
+_ROOT = "%SRCROOT%"
 
-def as_sarif(result: Audit, version: str, *, root: Path | None = None) -> dict[str, Any]:
+
+def as_sarif(result: "Audit", version: str, *, root: Path | None = None) -> dict[str, Any]:
     """Return a SARIF log of an audit by this version of forbear.
 
     Paths below `root`, by default the current folder, are relative to it. Suppressed findings are there, too, marked as
@@ -86,3 +97,45 @@ def _result(finding: Finding, suppression: dict[str, str] | None, base: Path, ti
 
 def _notification(level: str, text: str, location: dict[str, Any]) -> dict[str, Any]:
     return {"level": level, "message": {"text": text}, "locations": [location]}
+
+
+def sarif_log(
+    driver: Mapping[str, Any], results: Iterable[dict[str, Any]], notifications: Iterable[dict[str, Any]], base: Path
+) -> dict[str, Any]:
+    """Return the log of one run of the tool that `driver` describes: its results, and notifications about the run.
+
+    `base` is the folder that the paths of `sarif_place` count from.
+    """
+    run: dict[str, Any] = {
+        "tool": {"driver": {**driver}},
+        "columnKind": "utf16CodeUnits",
+        "originalUriBaseIds": {_ROOT: {"uri": real(base).as_uri().rstrip("/") + "/"}},
+        "results": [*results],
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": [*notifications]}],
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def sarif_place(path: str, base: Path, region: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """Return the location of a file or of a region in it, by `sarif_artifact`."""
+    place: dict[str, Any] = {"artifactLocation": sarif_artifact(path, base)}
+    return {"physicalLocation": place if region is None else place | {"region": {**region}}}
+
+
+def sarif_artifact(path: str, base: Path) -> dict[str, str]:
+    """Return the location of a file: relative to the folder `base` if it is below that, else absolute."""
+    base = real(base)
+    place = place_in(Path(base, path), base)
+    if place.is_absolute():
+        return {"uri": place.as_uri()}
+    return {"uri": quote(place.as_posix().encode("utf-8", "surrogateescape")), "uriBaseId": _ROOT}
+
+
+def utf16_column(line: str, column: int) -> int:
+    """Return a column, from 1, in units of UTF-16 rather than in characters."""
+    return len(line[: column - 1].encode("utf-16-le", "surrogatepass")) // 2 + 1
+
+
+def fingerprints(fingerprint: str, number: int) -> dict[str, str]:
+    """Return the fingerprints of a result; `number` counts the results with this `fingerprint`, from 1."""
+    return {"forbear/v1": f"{fingerprint}:{number}"}
