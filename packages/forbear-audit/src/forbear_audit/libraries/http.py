@@ -1,6 +1,7 @@
 """Requests in code: their method and URL where they can be read, and whether they may be executed twice."""
 
 import ast
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -11,7 +12,6 @@ from forbear_audit.libraries import keys
 from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.scopes import Function, find_argument, from_package, keyword
-from forbear_audit.reading.texts import read_text
 
 LIBRARIES = (
     "requests", "httpx", "httpx2", "aiohttp", "niquests", "urllib3", "aiohttp_retry", "google.auth.transport.requests",
@@ -32,6 +32,7 @@ _CONDITIONS = ("if-match", "if-none-match", "if-unmodified-since", "if-none-exis
 """The headers that make a request conditional; the last one is of FHIR."""
 
 _MOST_CALLERS = 10  # of a function that sends any request
+_DEEPEST = 5  # steps from a name to its text
 
 
 @dataclass
@@ -116,6 +117,30 @@ def _is_client(module: Module, call: ast.Call, owner: ast.expr) -> bool:
 def _makes_client(dotted: str) -> bool:
     package, _, name = dotted.rpartition(".")
     return name in _CLIENTS and any(package == lib or package.startswith(f"{lib}.") for lib in LIBRARIES)
+
+
+def read_text(module: Module, expr: ast.expr | None, depth: int = 0) -> str | None:
+    """Return the text of an expression with "x" for each part that cannot be read, None if it is no text."""
+    expr = module.value(expr) if depth < _DEEPEST else None
+    if isinstance(expr, ast.Constant) and isinstance(expr.value, str):
+        return expr.value
+    if isinstance(expr, ast.JoinedStr):
+        inner = [v.value if isinstance(v, ast.FormattedValue) else v for v in expr.values]
+        return "".join(read_text(module, part, depth + 1) or "x" for part in inner)
+    if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr == "format":
+        text = read_text(module, expr.func.value, depth + 1)
+        return None if text is None else re.sub(r"\{\w*\}", "x", text)
+    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mod):
+        text = read_text(module, expr.left, depth + 1)
+        return None if text is None else re.sub(r"%(?:\(\w+\))?[sdr]", "x", text)
+    match expr:
+        case ast.Call(args=[left, right, *_]) if module.name_of(expr.func).endswith("urljoin"):
+            base = "x/"
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            base = "x"
+        case _:
+            return None
+    return (read_text(module, left, depth + 1) or base) + (read_text(module, right, depth + 1) or "x")
 
 
 def find_unsafe_request(module: Module, request: CodeRequest, region: list[ast.stmt]) -> str | None:

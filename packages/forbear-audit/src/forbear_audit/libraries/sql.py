@@ -4,13 +4,12 @@ import ast
 import re
 
 from forbear_audit.libraries import keys, sdks
-from forbear_audit.libraries.http import is_reading
+from forbear_audit.libraries.http import is_reading, read_text
 from forbear_audit.libraries.keys import is_inside
 from forbear_audit.reading import patterns
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.scopes import from_package, walk_inside
 from forbear_audit.reading.syntax import calls_in, calls_method, find_all
-from forbear_audit.reading.texts import read_text
 
 _RUNS = ("execute", "executemany", "exec_driver_sql", "fetch", "fetchval", "fetchrow", "execute_query")
 _BATCHES = ("execute_values", "execute_batch")
