@@ -79,11 +79,6 @@ class ProvableRule:
     text: str
     faults: tuple[str, ...]
 
-    @property
-    def kinds(self) -> frozenset[str]:
-        """Return the kinds of findings that prove the rule."""
-        return frozenset(kind.name for kind in KINDS.values() if self.name in kind.proves)
-
 
 KINDS = {
     kind.name: kind

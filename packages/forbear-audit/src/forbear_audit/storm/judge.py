@@ -189,7 +189,8 @@ def _failure(error: BaseException, target: SentCall, test: CodeType | None, *, m
 
     `more` says whether the call was sent again.
     """
-    shown = _show(error)
+    said = str(error).strip().partition("\n")[0]
+    shown = f"{type(error).__name__}: {said}" if said else type(error).__name__
     if target.by_test:
         return "unchecked", f"the test makes this call by itself, and does not expect the fault: {shown}"
     frame, is_raised = _origin(error)
@@ -219,11 +220,6 @@ def _origin(error: BaseException) -> tuple[CodeType | None, bool]:
 
 
 _HOW = {"lost": "lost", "slow": "late", "cut": "cut off"}
-
-
-def _show(error: BaseException) -> str:
-    text = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _is_injected(error: BaseException, run: RunRecord, target: SentCall) -> bool:
