@@ -4,6 +4,7 @@ import io
 import tokenize
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 from forbear_audit.reading.patterns import IGNORE_COMMENT, OUR_COMMENTS
@@ -33,15 +34,10 @@ class Comments:
     unknown: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     wrong: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
 
-    def __post_init__(self) -> None:
-        # By line, 0 for the whole file, and rule: a file may have very many. The first of several counts.
-        self._places: dict[tuple[int, str], _Comment] = {}
-
-    def add(self, comment: _Comment) -> None:
-        """Add a comment."""
-        self.comments.append(comment)
-        for rule in comment.rules:
-            self._places.setdefault((0 if comment.whole_file else comment.line, rule), comment)
+    @cached_property
+    def _places(self) -> dict[tuple[int, str], _Comment]:
+        """By line, 0 for the whole file, and rule: a file may have very many. The first of several counts."""
+        return {(0 if c.whole_file else c.line, rule): c for c in self.comments[::-1] for rule in c.rules}
 
     def suppress(self, rule: str, first: int, last: int) -> bool:
         """Return whether a comment suppresses a rule in the lines from `first` to `last`, and remember which."""
@@ -74,7 +70,7 @@ def read_comments(text: str) -> Comments:
             names = {f"[{match[2].strip()}"}  # the bracket is not closed
         result.unknown += [(line, name) for name in sorted(names - set(RULES))]
         rules = frozenset(names & set(RULES)) if named else frozenset(RULES)
-        result.add(_Comment(line, rules, bool(match[1]), alone))
+        result.comments.append(_Comment(line, rules, bool(match[1]), alone))
     return result
 
 
