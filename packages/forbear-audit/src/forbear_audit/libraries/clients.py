@@ -87,12 +87,6 @@ def redis_command(module: Module, call: ast.Call, function: ast.Attribute) -> tu
     return None
 
 
-def redis_client(module: Module, owner: ast.expr) -> ast.Call | None:
-    """Return the call that made a Redis client, None if `owner` is none or comes from elsewhere."""
-    value = module.value(owner)
-    return value if isinstance(value, ast.Call) and _names_redis(module.name_of(value.func)) else None
-
-
 def repeats_commands(module: Module, made: ast.Call) -> bool:
     """Return whether a call makes a Redis client with a policy that repeats commands."""
     retry = module.value(keyword(made, "retry"))
@@ -101,9 +95,9 @@ def repeats_commands(module: Module, made: ast.Call) -> bool:
 
 
 def _is_redis(module: Module, owner: ast.expr) -> bool:
-    if redis_client(module, owner) is not None:
-        return True
     value = module.value(owner)
+    if isinstance(value, ast.Call) and _names_redis(module.name_of(value.func)):
+        return True
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "pipeline":
         return _is_redis(module, value.func.value)
     return value is not None and _names_redis(module.type_name(value))

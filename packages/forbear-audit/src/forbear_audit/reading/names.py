@@ -202,9 +202,7 @@ class Names(Scopes):
 
     def trace(self, dotted: str) -> tuple[Self, ast.AST | None, str]:
         """Return where a dotted name of this module leads, through the modules that only pass it on."""
-        if dotted not in self._traced:
-            self._traced[dotted] = self._follow(dotted)
-        return self._traced[dotted]
+        return self.find_once(self._traced, dotted, self._follow, (self, None, dotted))
 
     def _follow(self, dotted: str) -> tuple[Self, ast.AST | None, str]:
         home = self

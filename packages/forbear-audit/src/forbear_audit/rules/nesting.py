@@ -13,7 +13,7 @@ from forbear_audit.loops.loop_exits import may_leave
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import ATTEMPT_LIMITS, CLIENT_PACKAGES, OVERLOAD_CODES
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
-from forbear_audit.reading.scopes import Loop, following, keyword, walk_inside
+from forbear_audit.reading.scopes import Function, Loop, following, keyword, walk_inside
 from forbear_audit.reading.syntax import find_all, join_bodies, statements_of_handlers
 from forbear_audit.rules.find import find_retries
 from forbear_audit.rules.unsafe_repeats import repeats_failures
@@ -59,10 +59,7 @@ def find_nested(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tupl
 
 def _find_outer(module: Module, loop: Loop, attempt: list[ast.stmt]) -> Loop | None:
     """Return the loop that begins a retry again after its last attempt, None if something else ends it."""
-    outer = next(
-        (node for node in module.ancestors(loop) if isinstance(node, (Loop, ast.FunctionDef, ast.AsyncFunctionDef))),
-        None,
-    )
+    outer = next((node for node in module.ancestors(loop) if isinstance(node, (Loop, Function))), None)
     if not isinstance(outer, Loop) or not is_counting(module, outer) or loop not in outer.body or loop.orelse:
         return None
     is_endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)
