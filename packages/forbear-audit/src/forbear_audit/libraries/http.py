@@ -96,7 +96,7 @@ def _read_sent(module: Module, call: ast.Call, first: ast.expr | None) -> CodeRe
         call, url = made, made.args[0] if made.args else keyword(made, "url")
     option = keyword(call, "method")
     method = module.constant(option) if option is not None else "POST" if body is not None else "GET"
-    return CodeRequest(call, method.upper(), read_text(module, url)) if isinstance(method, str) else None
+    return _make(module, call, method, url)
 
 
 def _is_client(module: Module, call: ast.Call, owner: ast.expr) -> bool:
