@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,15 @@ import click
 
 from forbear.cli.kit.output import EXIT_CODES, BadInput, check_links, tell, warn
 from forbear.cli.kit.values import duration
-from forbear_audit.cli.fixes import advise_figures, apply_fixes, check_options, print_diff, print_fixes
-from forbear_audit.cli.text import print_finding, print_rule, print_summary, printable
+from forbear_audit.cli.text import (
+    advise_figures,
+    print_diff,
+    print_finding,
+    print_fixes,
+    print_rule,
+    print_summary,
+    printable,
+)
 
 if TYPE_CHECKING:
     from forbear_audit import Audit, AuditSettings
@@ -82,7 +90,7 @@ def command(
     if as_json and as_sarif:
         raise BadInput("`--json` does not go with `--sarif`", "leave one of them out")
     others = {"json": as_json, "sarif": as_sarif, "write-baseline": write_baseline}
-    check_options(fix=fix, diff=diff, deadline=fix_deadline, cap=fix_cap, others=others)
+    _check_fixes(fix=fix, diff=diff, deadline=fix_deadline, cap=fix_cap, others=others)
     names = paths or (Path(),)
     for path in names:
         if not os.path.lexists(path):
@@ -114,7 +122,12 @@ def command(
         warn("no file was read: PATH has no Python code, or patterns leave all of it out")
     fixed: list[FixedFile] = []
     if fix or diff:
-        result, fixed = apply_fixes(result, settings, known, deadline=fix_deadline, cap=fix_cap, dry=diff)
+        import_module("libcst")  # an error before the work, which names the extra
+
+        from forbear_audit import fixes
+
+        figures = fixes.FixFigures(fix_deadline, fix_cap)
+        result, fixed = fixes.fix(result, settings=settings, figures=figures, baseline=known, dry=diff)
     if diff:
         print_diff(fixed)
     elif storm_plan != "-":
@@ -130,6 +143,16 @@ def command(
     unread = {one.path for one in result.unread}
     if unread and (not result.files or any(str(path) in unread for path in names)):
         sys.exit(2)  # or a file could hide from a gate
+
+
+def _check_fixes(*, fix: bool, diff: bool, deadline: float | None, cap: float | None, others: dict[str, bool]) -> None:
+    """Raise BadInput if the options of the fixes contradict each other or the other options that are on."""
+    needless = next((name for name, value in (("deadline", deadline), ("cap", cap)) if value is not None), None)
+    if needless is not None and not (fix or diff):
+        raise BadInput(f"`--fix-{needless}` needs `--fix` or `--diff`", "add --diff to see the changes")
+    for name, used in others.items():
+        if used and (diff or (fix and name == "write-baseline")):
+            raise BadInput(f"`--{name}` does not go with `--{'diff' if diff else 'fix'}`", "leave one of them out")
 
 
 @contextmanager

@@ -1,16 +1,18 @@
-"""The findings of `forbear audit` for people: the code with a caret, the message, and the cure."""
+"""The text that `forbear audit` prints for people: findings with a caret and their cure, rules, and fixes."""
 
 import shutil
+import sys
 import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
 
-from forbear.cli.kit.output import style, wrap
+from forbear.cli.kit.output import style, tell, wrap
 
 if TYPE_CHECKING:
     from forbear_audit import Audit, Finding
+    from forbear_audit.fixes import FixedFile
 
 _COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -67,6 +69,46 @@ def print_summary(result: "Audit") -> None:
     suppressed = f"; {result.suppressed} suppressed" if result.suppressed else ""
     files = f"{result.files} file{'s' * (result.files != 1)}"
     click.echo(f"{', '.join(parts) or 'no findings'} in {files}{suppressed}")
+
+
+def print_diff(files: "list[FixedFile]") -> None:
+    """Print the changes as one unified diff to stdout, and what they cure to stderr.
+
+    A terminal gets colors and no characters that command it; anything else gets exact bytes, as a patch needs them.
+    """
+    for file in files:
+        if not sys.stdout.isatty():
+            click.echo(file.patch(), nl=False)
+            continue
+        for line in file.diff().removesuffix("\n").split("\n"):
+            color = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+            text = printable(line.removesuffix("\r"))
+            click.echo(style(text, color=color) if color else text)
+    for file in files:
+        for one in file.fixes:
+            tell(f"would fix {one}")
+
+
+def print_fixes(files: "list[FixedFile]", *, err: bool) -> None:
+    """Print what was fixed, to stdout or to stderr."""
+    for file in files:
+        for one in file.fixes:
+            click.echo(printable(f"fixed {one}"), err=err)
+
+
+def advise_figures(result: "Audit", *, deadline: float | None, cap: float | None) -> None:
+    """Print which findings need a figure that only the user can choose."""
+    from forbear_audit.fixes import CAPPED, TIMED
+
+    counts = Counter(
+        option
+        for option, value, rules in (("--fix-deadline", deadline, TIMED), ("--fix-cap", cap, CAPPED))
+        for finding in result.findings
+        if value is None and finding.library in rules.get(finding.rule, ())
+    )
+    for option, count in counts.items():
+        what = "a deadline" if option == "--fix-deadline" else "a cap"
+        tell(f"{count} more {'needs' if count == 1 else 'need'} {what}: choose its seconds with {option} 60")
 
 
 def printable(text: str) -> str:
