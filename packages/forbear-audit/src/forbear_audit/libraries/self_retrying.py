@@ -145,14 +145,9 @@ def _read_default(module: Module, made: ast.Call, package: str, name: str) -> tu
 
 def _list_switched_off(module: Module) -> list[str]:
     """Return the attributes to which a module assigns 0 or False."""
-    found = list[str]()
-    for node in module.parents:
-        match node:
-            case ast.Assign(targets=[ast.Attribute() as target, *_], value=ast.Constant(value=0)):
-                found.append(ast.unparse(target))  # 0 equals False
-            case _:
-                pass
-    return found
+    assigns = [node for node in module.parents if isinstance(node, ast.Assign)]
+    off = [node.targets[0] for node in assigns if getattr(node.value, "value", None) == 0]  # 0 equals False
+    return [ast.unparse(target) for target in off if isinstance(target, ast.Attribute)]
 
 
 def _boto_retries(module: Module, client: ast.Call) -> str | None:

@@ -59,11 +59,8 @@ def counters(loop: Loop) -> set[str]:
         if isinstance(step.op, (ast.Add, ast.Sub, ast.Mult)):
             result.add(ast.unparse(step.target))
     for call in calls_in(loop.body):
-        match call.func:
-            case ast.Attribute(value=taken, attr="pop" | "popleft"):
-                result.add(ast.unparse(taken))  # a list of waits that gets shorter
-            case _:
-                pass
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("pop", "popleft"):
+            result.add(ast.unparse(call.func.value))  # a list of waits that gets shorter
     result |= {each.target.id for each in find_all([loop], ast.NamedExpr) if isinstance(each.value, ast.BinOp)}
     for _ in range(2):  # a name of a name
         for assign in assigns:

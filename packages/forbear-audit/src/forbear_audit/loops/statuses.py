@@ -59,12 +59,9 @@ def truth(module: Module, test: ast.expr, status: Status) -> bool | None:
             return None if status is None else status in _GROUPS[name]
         case _ if _counts_failures(test):
             return status not in GOOD
-        case ast.Call(func=func) if patterns.TOO_MANY_REQUESTS.search(ast.unparse(func)):
-            return status == HTTPStatus.TOO_MANY_REQUESTS
-        case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]) if patterns.TOO_MANY_REQUESTS.search(
-            ast.unparse(kind)
-        ):
-            return status == HTTPStatus.TOO_MANY_REQUESTS
+        case ast.Call(func=ast.Name(id="isinstance"), args=[_, named]) | ast.Call(func=named):
+            is_busy = patterns.TOO_MANY_REQUESTS.search(ast.unparse(named))
+            return status == HTTPStatus.TOO_MANY_REQUESTS if is_busy else None
         case _:
             return None
 

@@ -2,7 +2,7 @@
 
 import ast
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from forbear_audit.loops.generators import find_generator, list_yielded
@@ -27,9 +27,9 @@ def sleeps(module: Module, nodes: list[ast.stmt]) -> list[ast.Call]:
     ]
 
 
-def mentions_header(nodes: list[ast.AST]) -> bool:
+def mentions_header(nodes: Iterable[ast.AST]) -> bool:
     """Return whether code reads Retry-After, or passes on a name that is called like it."""
-    return any(bool(HEADER.search(ast.unparse(node))) for node in nodes)
+    return any(map(HEADER.search, map(ast.unparse, nodes)))
 
 
 def read_waits(module: Module, loop: Loop, tries: Sequence[ast.Try], attempts: float | None) -> Waits:
@@ -46,10 +46,10 @@ def read_waits(module: Module, loop: Loop, tries: Sequence[ast.Try], attempts: f
     given = {ast.unparse(call): call.args[0] for call in calls if call.args}
     differ = len(given) > 1 and not all(isinstance(item, ast.Constant) for item in given.values())
     around = next(node for node in module.ancestors(calls[0]) if isinstance(node, Loop))  # small steps, if another one
-    if argument is None or differ or mentions_header([argument]) or around is not loop:
+    if argument is None or differ or around is not loop:
         return waits
     closure = [argument, *walk_assigned(loop.body, argument), *(list_yielded(*made) if made is not None else ())]
-    if any(HEADER.search(ast.unparse(node)) for node in closure):
+    if mentions_header(closure):
         return waits
     return _classify(module, loop, argument, closure, waits, attempts)
 

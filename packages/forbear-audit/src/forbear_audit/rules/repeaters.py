@@ -147,15 +147,12 @@ def find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
 def _find_held(module: Module, region: list[ast.stmt]) -> ast.ClassDef | None:
     """Return the class around code that calls what an object of it got when it was made: `self.function()`."""
     for call in calls_in(region):
-        match call.func:
-            case ast.Attribute(value=ast.Name("self")) as held:
-                owner = module.class_of(call)
-                init = module.methods.get((owner, "__init__")) if owner is not None else None
-                names = {one.arg for one in parameters(init)} if init is not None else set[str]()
-                if any(isinstance(value, ast.Name) and value.id in names for value in module.values(held)):
-                    return owner
-            case _:
-                pass
+        if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "self":
+            owner = module.class_of(call)
+            init = module.methods.get((owner, "__init__")) if owner is not None else None
+            names = {one.arg for one in parameters(init)} if init is not None else set[str]()
+            if any(isinstance(value, ast.Name) and value.id in names for value in module.values(call.func)):
+                return owner
     return None
 
 

@@ -43,13 +43,13 @@ def changes(use: RetryUse, target: str, is_method: Callable[[str], object], *, s
     for node in walk_inside(use.code.function.body if whole and use.code.function is not None else use.code.region):
         match node:
             case ast.Call(func=ast.Attribute(value=owner, attr=name)) if is_method(name):
-                if ast.unparse(owner) == target:
-                    return True
-            case ast.Assign(targets=[ast.Subscript(value=owner) | (ast.Attribute() as owner)]) if sets:
-                if ast.unparse(owner) == target:
-                    return True
-            case _:
                 pass
+            case ast.Assign(targets=[ast.Subscript(value=owner) | (ast.Attribute() as owner)]) if sets:
+                pass
+            case _:
+                continue
+        if ast.unparse(owner) == target:
+            return True
     return False
 
 

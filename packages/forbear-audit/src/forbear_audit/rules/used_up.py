@@ -125,10 +125,6 @@ def find_used_up(module: Module, uses: RetryUses) -> Iterator[tuple[str, ast.AST
             is_lost = not is_list and (again or (leaves and isinstance(taken.func, ast.Attribute)))
             is_gone = is_list and leaves and _outlives(module, owner) and not _is_renewed(module, owner)
             if (is_lost or is_gone) and ast.unparse(owner) not in used:
-                yield (
-                    "STATE",
-                    taken,
-                    f"`{ast.unparse(owner)}` is used up: a failure is followed by its next item",
-                    "loop",
-                )
+                message = f"`{ast.unparse(owner)}` is used up: a failure is followed by its next item"
+                yield "STATE", taken, message, "loop"
                 break

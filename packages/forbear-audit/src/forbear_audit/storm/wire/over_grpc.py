@@ -3,7 +3,6 @@
 A channel must have been made since `watch_channels` was called, or it is left alone.
 """
 
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -16,6 +15,7 @@ from forbear.adapters import GrpcCall, judge_rpc
 from forbear_audit.storm.faults import FAULTS
 from forbear_audit.storm.patching import lead, replace, wrap
 from forbear_audit.storm.run_record import RunRecord
+from forbear_audit.storm.shifted_time import REAL
 from forbear_audit.storm.stack import user_stack
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ _KINDS = {
     "StreamStream": "stream_stream",
 }
 _READS = ("/grpc.health.", "/grpc.reflection.")
-_real_time = vars(time)["time"]
 
 
 class _Channel:
@@ -92,7 +91,7 @@ def install(undo: ExitStack, record: RunRecord) -> None:
 
 
 def _deadline(timeout: float | None) -> float | None:
-    return None if timeout is None else _real_time() + timeout
+    return None if timeout is None else REAL["time"]() + timeout
 
 
 def _send(
