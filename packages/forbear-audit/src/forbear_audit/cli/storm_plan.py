@@ -68,7 +68,6 @@ def _first(function: Function) -> int:
 
 
 def _is_call(tree: ast.Module, finding: Finding) -> bool:
-    """Return whether the code of a finding is a call."""
     column = len(finding.text[: finding.column - 1].encode("utf-8", "surrogatepass"))
     return any(
         isinstance(node, ast.Call)

@@ -76,7 +76,6 @@ def _with_import(line: cst.SimpleStatementLine, edit: Edit, commented: bool) -> 
 
 
 def _apply_edit(node: Any, edit: Edit) -> Any:
-    """Return a node after an edit."""
     match edit.kind:
         case "pass":
             return _with_keyword(node, edit.name, edit.value)

@@ -59,7 +59,6 @@ def _list_options(module: Module, place: Module, owner: ast.ClassDef) -> list[as
 
 
 def _read_options(module: Module, call: ast.Call, *, late: bool = False) -> RetryPolicy | None:
-    """Return the retry by the options of a task, None without one."""
     retried, option = keyword(call, "autoretry_for"), keyword(call, "acks_late")
     if retried is None:
         if not (late if option is None else module.constant(option) is True):

@@ -33,7 +33,6 @@ def _count(module: Module, limit: ast.expr | None, default: int | None = None) -
 
 
 def _is_set(module: Module, limit: ast.expr | None) -> bool:
-    """Return whether an option is there, and not None."""
     return limit is not None and module.constant(limit) is not None
 
 
@@ -76,7 +75,6 @@ def _list_conditions(module: Module, expr: ast.expr) -> Iterator[tuple[ast.Call,
 
 
 def _calls_of(module: Module, expr: ast.expr, *names: str) -> list[ast.Call]:
-    """Return the calls of these functions in an expression."""
     calls = [node for node in ast.walk(expr) if isinstance(node, ast.Call)]
     return [call for call in calls if module.name_of(call.func).rpartition(".")[2] in names]
 

@@ -63,7 +63,6 @@ class ShiftedDatetime(_Real, metaclass=_Kind):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: Callable[[object], Any]) -> Any:
-        """Return the schema of the real class."""
         return handler(_Real)
 
 

@@ -71,7 +71,6 @@ def verdicts_of(plan: StormPlan, results: Iterable[Mapping[str, Any]]) -> list[P
 
 
 def _verdict(place: StormPlace, findings: list[dict[str, str]], tried: set[str]) -> tuple[str, str]:
-    """Return the verdict on a place that was reached, and why."""
     for finding in findings:
         if place.is_proved_by(finding["kind"]):
             return "proved", f"{finding['kind']} by {finding['fault']}{' in this file' if place.is_file else ''}"

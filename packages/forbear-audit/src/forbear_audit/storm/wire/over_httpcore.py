@@ -59,7 +59,6 @@ def _names(message: Any) -> dict[str, str]:
 
 
 def _unsent(core: Any, fault: str, connection: Any) -> Any:
-    """Return the response to a request that is not sent."""
     if connection._connection is None:
         connection._connect_failed = True  # so that the pool drops the connection, which was never made
     return core.Response(int(fault), headers=canned.headers(fault), content=canned.body(fault))
