@@ -94,9 +94,7 @@ class StormPlugin:
         except (TypeError, ValueError) as error:
             return self._end(item, nextitem, [_failed(item, "call", str(error))])
         reports, clean = self._run(item, None, options)
-        if not all(report.passed for report in reports) or not clean.calls:
-            return self._end(item, nextitem, reports)
-        if not self._is_reached(clean):
+        if not (all(report.passed for report in reports) and clean.calls and self._is_reached(clean)):
             return self._end(item, nextitem, reports)
         _, again = self._run(item, None, options, clean)
         if clean.signature() != again.signature() and again.outcome == "passed":  # such as a token that is kept
@@ -106,8 +104,8 @@ class StormPlugin:
         if clean.signature() != again.signature():
             return self._end(item, nextitem, reports, [unstable(item.nodeid, differs(clean, again))])
         clean.time.waits.add(again.time.waits)
-        self._calls |= {f"{call.label}#{call.number}" for call in clean.calls} if self._only else set()
         if self._only is not None:
+            self._calls |= {f"{call.label}#{call.number}" for call in clean.calls}
             if not any(self._only.applies_to(call.label, call.number) for call in clean.calls):
                 return self._end(item, nextitem, reports)
             planned = [self._only]
