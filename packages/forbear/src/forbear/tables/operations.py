@@ -123,57 +123,52 @@ _DOT_SEGMENTS = frozenset(
 )
 
 
-class _PathNode(Generic[T]):
-    __slots__ = ("any", "literals", "operations", "verbs")
-
-    def __init__(self) -> None:
-        self.literals: dict[str, _PathNode[T]] = {}
-        self.any: _PathNode[T] | None = None
-        self.operations: dict[str, T] = {}
-        self.verbs: dict[str, _PathNode[T]] = {}
-
-
 class Matcher(Generic[T]):
-    """A set of path templates such as `/storage/v1/b/{bucket}`, each with an operation for each of its HTTP methods."""
+    """A set of path templates such as `/storage/v1/b/{bucket}`, each with an operation for each of its HTTP methods.
 
-    __slots__ = ("_root",)
+    It has the operations of the path up to here, and a matcher for each segment that may follow.
+    """
+
+    __slots__ = ("_any", "_literals", "_operations", "_verbs")
 
     def __init__(self) -> None:
-        self._root: _PathNode[T] = _PathNode()
+        self._literals: dict[str, Matcher[T]] = {}
+        self._any: Matcher[T] | None = None
+        self._operations: dict[str, T] = {}
+        self._verbs: dict[str, Matcher[T]] = {}
 
     def add(self, method: str, template: str, operation: T) -> None:
         """Add one operation for requests with this method and a path of this template; ValueError if it is there."""
-        node = self._root
+        node = self
         for segment in template.split("/"):
             if segment[:1] == "{":
-                node.any = node = node.any or _PathNode()
+                node._any = node = node._any or Matcher()
                 verb = segment.partition("}:")[2]
                 if verb:
-                    node = node.verbs.setdefault(verb, _PathNode())
+                    node = node._verbs.setdefault(verb, Matcher())
             else:
-                node = node.literals.setdefault(segment, _PathNode())
-        if method in node.operations:
+                node = node._literals.setdefault(segment, Matcher())
+        if method in node._operations:
             raise ValueError(f"two operations must not share a method and a path, got {method} {template} twice")
-        node.operations[method] = operation
+        node._operations[method] = operation
 
     def find(self, method: str, path: str) -> T | None:
         """Return the operation for a method and a raw path; a literal segment is preferred to a placeholder."""
-        return _find(self._root, method, path.split("/"), 0)
+        return self._find(method, path.split("/"), 0)
 
-
-def _find(node: _PathNode[T], method: str, segments: list[str], index: int) -> T | None:
-    if index == len(segments):
-        return node.operations.get(method)
-    segment = segments[index]
-    literal = node.literals.get(segment)
-    if literal is not None:
-        match = _find(literal, method, segments, index + 1)
-        if match is not None:
-            return match
-    if node.any is None or not segment or segment in _DOT_SEGMENTS:
-        return None
-    if ":" in segment and node.any.verbs and index + 1 == len(segments):
-        name, _, verb = segment.rpartition(":")
-        known = node.any.verbs.get(verb)
-        return None if known is None or not name or name in _DOT_SEGMENTS else known.operations.get(method)
-    return _find(node.any, method, segments, index + 1)
+    def _find(self, method: str, segments: list[str], index: int) -> T | None:
+        if index == len(segments):
+            return self._operations.get(method)
+        segment = segments[index]
+        literal = self._literals.get(segment)
+        if literal is not None:
+            match = literal._find(method, segments, index + 1)
+            if match is not None:
+                return match
+        if self._any is None or not segment or segment in _DOT_SEGMENTS:
+            return None
+        if ":" in segment and self._any._verbs and index + 1 == len(segments):
+            name, _, verb = segment.rpartition(":")
+            known = self._any._verbs.get(verb)
+            return None if known is None or not name or name in _DOT_SEGMENTS else known._operations.get(method)
+        return self._any._find(method, segments, index + 1)
