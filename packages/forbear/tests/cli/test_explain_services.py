@@ -233,7 +233,7 @@ def test_no_secret_is_repeated(args: tuple[str, ...], invoke: Invoke) -> None:
         (("grpc", "a.B/C", "--json-fields", "[]"), "error: `--json-fields` must be a JSON object, got another value\n"),
         (
             ("grpc", "a.B/C", "--json-fields", '{"aB": 1, "a_b": 2}'),
-            "error: `--json-fields` must be a JSON object: a field is set twice\n",
+            "error: `--json-fields` must be a JSON object: a field is set twice\nhint: leave one of them out\n",
         ),
         (
             ("/a.B/C", "--import", "forbear_unheard_of"),

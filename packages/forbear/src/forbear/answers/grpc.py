@@ -84,9 +84,10 @@ def parse_fields(text: str) -> dict[str, object]:
     """
     try:
         message: object = json.loads(text, object_pairs_hook=_message)
-    except (ValueError, RecursionError) as error:
-        why = str(error) if isinstance(error, _Duplicate) else "it cannot be read"
-        raise NoAnswer(f"`fields` must be a JSON object: {why}", "put it in single quotes") from None
+    except NoAnswer:
+        raise
+    except (ValueError, RecursionError):
+        raise NoAnswer("`fields` must be a JSON object: it cannot be read", "put it in single quotes") from None
     if not isinstance(message, dict):
         raise NoAnswer("`fields` must be a JSON object, got another value", 'such as \'{"bucket": "b"}\'')
     return cast("dict[str, object]", message)
@@ -151,15 +152,11 @@ def _outcomes(
                 yield outcome_of(name, verdict, policy, judgement, unsafe)
 
 
-class _Duplicate(ValueError):
-    """Raised if a JSON object sets a field twice."""
-
-
 def _message(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return the pairs of a JSON object as a message; raise _Duplicate if two of them set one field."""
+    """Return the pairs of a JSON object as a message; raise NoAnswer if two of them set one field."""
     message = {_plain(name): value for name, value in pairs}
     if len(message) < len(pairs):
-        raise _Duplicate("a field is set twice")
+        raise NoAnswer("`fields` must be a JSON object: a field is set twice", "leave one of them out")
     return message
 
 
