@@ -219,7 +219,7 @@ def test_files_that_cannot_be_read(invoke: Invoke, saved: Any, tmp_path: Path, m
         (("--har", str(tmp_path)), ": Is a directory\n"),
         (("--har", "\0"), ": embedded null byte\n"),
         (("--har", name, name), "error: a HAR file comes alone, got 2 words\n"),
-        (("--har", name, "-H", "A: b"), "error: `-H` does not go with a HAR file\n"),
+        (("--har", name, "-H", "A: b"), "error: `--header` does not go with a HAR file\n"),
     ):
         done = invoke("explain", *args)
         assert (done.exit_code, done.stdout) == (2, "")

@@ -243,7 +243,7 @@ def test_no_secret_is_repeated(args: tuple[str, ...], invoke: Invoke) -> None:
         (("--import", "json", "redis", "GET", "k"), "error: `--import` does not go with a Redis command\n"),
         (("grpc", "a.B/C", "--service", "redis"), "error: redis does not judge gRPC calls\n"),
         (("grpc", "a.B/C", "--service", "s4"), "error: no such service: s4\nhint: the services are cloud_storage, "),
-        (("grpc", "a.B/C", "-d", "x"), "error: `-d` does not go with a gRPC call\n"),
+        (("grpc", "a.B/C", "-d", "x"), "error: `--data` does not go with a gRPC call\n"),
         (("redis",), "error: a command must have a name, got none\n"),
         (("redis", ""), "error: a command must have a name, got none\n"),
         (("redis", " "), "error: a command must have a name, got none\n"),

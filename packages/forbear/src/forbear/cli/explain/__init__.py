@@ -34,7 +34,6 @@ Examples:
   forbear explain recorded.har
   forbear explain --operations cloud_storage.json"""
 
-_SPELLED = {"headers": "-H", "body": "-d", "fields": "--json-fields", "modules": "--import", "as_csv": "--csv"}
 _OF_CURL = ("headers", "body", "data_binary")
 
 
@@ -185,7 +184,7 @@ def _check(kind: _InputKind, options: _ExplainOptions) -> None:
     for name, value in options.items():
         if name not in (*allowed, "as_json") and value not in (None, (), False, RECOMMENDED):
             cure = "put it after the word curl" if kind is _InputKind.CURL and name in _OF_CURL else "leave it out"
-            raise BadInput(f"`{_SPELLED.get(name) or f'--{name}'.replace('_', '-')}` does not go with {text}", cure)
+            raise BadInput(f"`{name}` does not go with {text}", cure)
     if options["as_csv"] and options["as_json"]:
         raise BadInput("`--json` does not go with `--csv`", "leave one of them out")
 
