@@ -104,11 +104,8 @@ def command(
 
 def _read_list(file: str) -> tuple[str, ...]:
     """Return the lines of a file, or of stdin for "-", without empty ones; raise BadInput if it cannot be read."""
-    try:
-        text = file_content(file, _MOST_LISTED, "copy the files in several runs, or by a pattern")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise BadInput(f"`--files-from` cannot read {file}: {reason}", "name another file") from None
+    hint = "copy the files in several runs, or by a pattern"
+    text = file_content(file, _MOST_LISTED, hint, failure="`--files-from` cannot read")
     lines = tuple(os.fsdecode(line.removesuffix(b"\r")) for line in text.split(b"\n") if line.strip())
     if not lines:
         raise BadInput(f"`--files-from` needs at least one source, and {file} has none", "write one on each line")

@@ -11,7 +11,7 @@ import click
 from forbear.answers.har import GROUPS, JudgedRequest
 from forbear.answers.http import hide_in_path
 from forbear.answers.tables import join_conditions
-from forbear.cli.kit.output import BadInput, columns, console, show_table
+from forbear.cli.kit.output import columns, console, show_table
 from forbear.cli.kit.values import file_content
 from forbear.core.service import TableEntry
 from forbear.text.redact import printable
@@ -25,11 +25,8 @@ _WIDE = 70  # longer requests move the next column to the right
 
 def read_har(name: str) -> bytes:
     """Return the content of a file, or of stdin for "-"; BadInput if it cannot be read or is too large."""
-    try:
-        return file_content(name, MAX_SIZE, "save fewer requests, or leave the responses out")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise BadInput(f"cannot read {name}: {reason}", "name a file that a browser or a proxy saved") from None
+    hint, cure = "save fewer requests, or leave the responses out", "name a file that a browser or a proxy saved"
+    return file_content(name, MAX_SIZE, hint, cure=cure)
 
 
 def show_requests(items: list[JudgedRequest]) -> None:

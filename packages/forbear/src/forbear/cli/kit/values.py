@@ -22,13 +22,22 @@ MAX_BODY = 64 * 1024 * 1024
 """The most bytes of a file, or of stdin, that is kept in memory as a body or a part of one."""
 
 
-def file_content(name: str, most: int, hint: str) -> bytes:
-    """Return the content of a file, or of stdin for "-"; BadInput with this hint if it has more than `most` bytes."""
-    if name == "-":
-        content = b"" if sys.stdin is None else sys.stdin.buffer.read(most + 1)
-    else:
-        with Path(name).open("rb") as file:
-            content = file.read(most + 1)
+def file_content(
+    name: str, most: int, hint: str, *, failure: str = "cannot read", cure: str = "name another file"
+) -> bytes:
+    """Return the content of a file, or of stdin for "-"; BadInput if it cannot be read or has more than `most` bytes.
+
+    `hint` says what to do about a large file, `cure` about one that cannot be read; `failure` stands before its name.
+    """
+    try:
+        if name == "-":
+            content = b"" if sys.stdin is None else sys.stdin.buffer.read(most + 1)
+        else:
+            with Path(name).open("rb") as file:
+                content = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise BadInput(f"{failure} {name}: {reason}", cure) from None
     if len(content) > most:
         raise BadInput(f"{'stdin' if name == '-' else name} is larger than {most >> 20} MiB", hint)
     return content
@@ -36,12 +45,8 @@ def file_content(name: str, most: int, hint: str) -> bytes:
 
 def body_content(name: str) -> bytes:
     """Return a body from a file, or from stdin for "-"; BadInput if it cannot be read or is larger than `MAX_BODY`."""
-    try:
-        return file_content(name, MAX_BODY, "send a large file with curl's -X METHOD -T FILE")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        what = f"cannot read the body from {name}: {reason}"
-        raise BadInput(what, "name a file after @, or leave the @ out") from None
+    hint, cure = "send a large file with curl's -X METHOD -T FILE", "name a file after @, or leave the @ out"
+    return file_content(name, MAX_BODY, hint, failure="cannot read the body from", cure=cure)
 
 
 class NoLimit(Enum):
