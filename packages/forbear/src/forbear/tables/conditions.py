@@ -81,13 +81,6 @@ class Condition(Generic[T]):
     holds: T
 
 
-def parse(text: str) -> Alternatives:
-    """Return the alternatives in a text, each a tuple of terms; raise ValueError for one that breaks the grammar."""
-    if not text:
-        return ()
-    return tuple(tuple(_term(term.strip()) for term in alternative.split("&")) for alternative in text.split("|"))
-
-
 def _term(text: str) -> Term:
     prefix, colon, name = text.partition(":")
     if not colon or not name or prefix not in _PREFIXES or (prefix == "const" and name != "true"):
@@ -95,6 +88,13 @@ def _term(text: str) -> Term:
     if prefix == "x" and name.count("/") != 1:
         raise ValueError(f"a condition on XML must be x:ENTRY/ELEMENT, got {text!r}")
     return prefix, name
+
+
+def parse(text: str, read: Callable[[str], Term] = _term) -> Alternatives:
+    """Return the alternatives in a text, each a tuple of terms; `read` reads one, or raises ValueError."""
+    if not text:
+        return ()
+    return tuple(tuple(read(term.strip()) for term in alternative.split("&")) for alternative in text.split("|"))
 
 
 def compile_http(alternatives: Alternatives) -> tuple[Condition[HttpTest], ...]:

@@ -51,7 +51,11 @@ def test_every_command_of_the_server_is_in_the_table(live: Live) -> None:
 
 def test_every_command_listed_for_it_is_there(live: Live) -> None:
     """Valkey lists the commands that the table says it lists; only Sentinel's own commands need a Sentinel."""
-    listed = {row.command for row in commands() if "valkey" in row.listed and not row.command.startswith("SENTINEL")}
+    listed = {
+        row.command
+        for row in commands()
+        if "valkey" in row.columns["listed"] and not row.command.startswith("SENTINEL")
+    }
     assert listed == set(live.commands())
 
 
@@ -63,7 +67,7 @@ def test_the_flags_agree(live: Live) -> None:
             assert (row.kind, row.safety is Safety.ALWAYS) == ("read", name != "XREAD"), name
         if "write" in flags:
             assert row.kind == "write", name
-        if row.source == "readonly flag":
+        if row.columns["source"] == "readonly flag":
             assert "readonly" in flags, name
 
 
@@ -94,7 +98,7 @@ def _tokens(arguments: list[Any]) -> Iterator[str]:
 @pytest.mark.parametrize("name", sorted({*OPTIONS, *_SAME_OPTIONS}))
 def test_the_options_agree(live: Live, name: str) -> None:
     """An option that a newer server adds shows up here: until a rule knows it, it makes nothing safe."""
-    if _ROWS[name].listed == "clients":
+    if _ROWS[name].columns["listed"] == "clients":
         return
     tokens = set(_tokens(_arguments(live, name))) - _PLACES.get(name, set())
     if name.startswith("XADD"):

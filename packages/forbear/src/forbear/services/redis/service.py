@@ -12,8 +12,9 @@ from forbear.core.record import Record
 from forbear.core.service import TableEntry, why_not
 from forbear.core.verdict import Safety
 from forbear.services.redis.arguments import LEAST, RULES, Rule
-from forbear.services.redis.table import NAME, PROMISES, UNKNOWN, CommandJudgement, CommandRow, Promise, Term, load
+from forbear.services.redis.table import NAME, PROMISES, UNKNOWN, CommandJudgement, CommandRow, Promise, load
 from forbear.services.redis.words import Command, keyword, octets
+from forbear.tables.conditions import Term
 
 NOTHING: frozenset[Promise] = frozenset()
 CYCLE: frozenset[Promise] = frozenset({"cycle"})
@@ -163,8 +164,8 @@ def _entry(row: CommandRow) -> TableEntry:
         conditions=classify(row.command.split()).conditions,
         maybe_done=row.errors,
         is_read=row.kind == "read",
-        source=row.source,
+        source=row.columns["source"],
         effect=row.effect,
-        note=row.note,
+        note=row.columns["note"],
         columns=row.columns,
     )

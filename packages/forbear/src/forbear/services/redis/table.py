@@ -28,6 +28,7 @@ from forbear.core.dataclass import dataclass, field
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.services.redis.arguments import RULES
+from forbear.tables.conditions import Alternatives, Term, parse
 from forbear.tables.table import read_rows
 
 NAME = "redis"
@@ -93,9 +94,6 @@ class CommandJudgement(Judgement):
 UNKNOWN = CommandJudgement(NAME, None, Safety.NEVER, scripted=True)
 
 
-Term = tuple[str, str]
-Alternatives = tuple[tuple[Term, ...], ...]
-
 COLUMNS = (
     "command", "kind", "safety", "safe_if", "response", "depends", "memorystore", "listed", "source", "effect", "note",
 )  # fmt: skip
@@ -113,7 +111,7 @@ _RESPONSES = frozenset({"same", "may differ", "lost"})
 
 @dataclass(frozen=True, slots=True)
 class CommandRow:
-    """One row of the table of commands, parsed: `conditions` is its `safe_if`, `blocked` its `memorystore`.
+    """One row of the table of commands, parsed: `conditions` is its `safe_if`, and `columns` has its cells.
 
     `errors` has the texts of a `response` with error texts; the response is then "may differ".
     """
@@ -125,11 +123,7 @@ class CommandRow:
     response: str
     errors: tuple[str, ...]
     depends: str
-    blocked: bool
-    listed: str
-    source: str
     effect: str
-    note: str
     columns: Mapping[str, str] = field(compare=False)
 
 
@@ -159,11 +153,7 @@ def _row(line: Mapping[str, str]) -> CommandRow:
         response=response,
         errors=errors,
         depends=line["depends"],
-        blocked=line["memorystore"] == "blocked",
-        listed=line["listed"],
-        source=line["source"],
         effect=line["effect"],
-        note=line["note"],
         columns=line,
     )
 
@@ -182,11 +172,7 @@ def _response(text: str, *, never: bool) -> tuple[str, tuple[str, ...]]:
 def _conditions(command: str, text: str, *, needed: bool) -> Alternatives:
     if needed != bool(text):
         raise ValueError(f"`safe_if` must be given for conditional commands only, got {text!r}")
-    if not text:
-        return ()
-    return tuple(
-        tuple(_term(command, term.strip()) for term in alternative.split("&")) for alternative in text.split("|")
-    )
+    return parse(text, lambda term: _term(command, term))
 
 
 def _term(command: str, text: str) -> Term:
