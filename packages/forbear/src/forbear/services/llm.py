@@ -121,9 +121,7 @@ class Llm(Rfc9110):
 
     __slots__ = ()
 
-    @property
-    def name(self) -> str:
-        return NAME
+    name = NAME
 
     def classify(self, request: Request) -> Judgement:
         """Return the judgement by the end of the path and the parameters; what cannot be read is never repeated."""

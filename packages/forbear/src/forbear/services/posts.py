@@ -61,7 +61,7 @@ REVIEWS: Mapping[str, str] = {
 class ReadsByPost(Rfc9110):
     """The service of an origin at which some POSTs only read: `find` returns the name of the read, None for others."""
 
-    __slots__ = ("name", "find")  # pyright: ignore[reportIncompatibleMethodOverride] # the base has a property
+    __slots__ = ("name", "find")
 
     name: str
     find: Callable[[Request], str | None]

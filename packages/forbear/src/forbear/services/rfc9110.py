@@ -44,13 +44,9 @@ class Rfc9110(Record):
 
     __slots__ = ()
 
-    @property
-    def name(self) -> str:
-        return _NAME
-
-    @property
-    def token_header(self) -> None:
-        """None: there is no header by which every API drops duplicates."""
+    name: str = _NAME
+    token_header: None = None
+    """None: there is no header by which every API drops duplicates."""
 
     def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
         return {}

@@ -47,13 +47,11 @@ class TableService(Record):
     folder: ClassVar[Path]
     files: ClassVar[Mapping[str, tuple[str, ...]]]
     documented: bool = False
+    token_header: None = None
+    """None: these APIs have no header by which they drop duplicates."""
 
     def __init__(self, *, statuses: frozenset[int] = TRANSIENT_STATUSES) -> None:
         self._set(statuses=google_apis.check_statuses(statuses))
-
-    @property
-    def token_header(self) -> None:
-        """None: these APIs have no header by which they drop duplicates."""
 
     @classmethod
     def rows_of(cls, file: str) -> tuple[Row, ...]:

@@ -251,10 +251,7 @@ class Aws(Record):
 
     __slots__ = ()
 
-    @property
-    def name(self) -> str:
-        """The service's name in judgements and reports, "aws"."""
-        return table.NAME
+    name: str = table.NAME
 
     def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
         """Return our corrections as one table, by the name "aws", in the order of their names."""

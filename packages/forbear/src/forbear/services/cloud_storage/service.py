@@ -62,6 +62,7 @@ class CloudStorage(Record):
 
     __slots__ = ("disputed", "documented", "statuses")
 
+    name: str = NAME
     disputed: bool
     documented: bool
     statuses: frozenset[int]
@@ -76,10 +77,6 @@ class CloudStorage(Record):
         if statuses is None:
             statuses = DOCUMENTED_STATUSES if documented else TRANSIENT_STATUSES
         self._set(disputed=disputed, documented=documented, statuses=google_apis.check_statuses(statuses))
-
-    @property
-    def name(self) -> str:
-        return NAME
 
     @property
     def token_header(self) -> str:

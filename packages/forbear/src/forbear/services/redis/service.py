@@ -64,9 +64,7 @@ class RedisCommands(Record):
 
     __slots__ = ()
 
-    @property
-    def name(self) -> str:
-        return NAME
+    name: str = NAME
 
     def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
         return {NAME: tuple(map(_entry, commands()))}
