@@ -137,6 +137,13 @@ def test_what_a_request_stands_for(name: str) -> None:
     assert answer.outcomes[0].retried
 
 
+def test_the_method_of_a_request_object_is_no_slip() -> None:
+    """A client would send it, so it is judged, although a text with a method so similar to TRACE is refused."""
+    assert not forbear.explain(httpx.Request("TRACK", "https://h.test/x")).repeatable
+    with pytest.raises(forbear.NoAnswer, match="TRACK is no HTTP method"):
+        forbear.explain("TRACK https://h.test/x")
+
+
 def test_an_answer_is_a_value() -> None:
     """It is frozen, equal to another one about the same, and says all that the command prints."""
     answer = forbear.explain(f"DELETE {OBJECT}")

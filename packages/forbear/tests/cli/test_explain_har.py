@@ -149,6 +149,14 @@ def test_what_is_no_http_is_left_out(invoke: Invoke, saved: Any) -> None:
     assert invoke("explain", saved()).stdout.startswith("0 requests\n")
 
 
+def test_a_method_that_was_sent_is_no_slip(invoke: Invoke, saved: Any) -> None:
+    """A server may have a method that is similar to a usual one: the others are judged all the same."""
+    requests = explained(invoke, saved(entry("TRACK", "https://h.test/x"), entry("GET", "https://h.test/x")))[
+        "requests"
+    ]
+    assert [(one["request"]["method"], one["repeatable"]) for one in requests] == [("TRACK", False), ("GET", True)]
+
+
 def test_profile_and_service_hold_for_all(invoke: Invoke, saved: Any) -> None:
     """`--profile` and `--service` go with a file as they do with a request."""
     name = saved(entry("PATCH", "http://127.0.0.1:4443/storage/v1/b/b", 503, "{}", If_Match='"7"'))

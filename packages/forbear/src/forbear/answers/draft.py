@@ -68,13 +68,16 @@ class Draft:
         """Return the content of a file, or of stdin if `name` is "-"; None if it is not read."""
         return None if self._read is None else self._read(name)
 
-    def build(self, method: str, url: str, query: str = "") -> Request:
-        """Return the request for `url`, with `query` added to its own query; raise NoAnswer for a bad method or URL."""
+    def build(self, method: str, url: str, query: str = "", *, is_typed: bool = True) -> Request:
+        """Return the request for `url`, with `query` added to its own query; raise NoAnswer for a bad method or URL.
+
+        Bad is also a method that is not usual but similar to one, if somebody has typed it.
+        """
         if not _TOKEN.fullmatch(method):
             raise NoAnswer(
                 "the method must be an HTTP method such as GET or PATCH", "put it first and the URL after it"
             )
-        if method.upper() not in METHODS:
+        if is_typed and method.upper() not in METHODS:
             near = find_similar_method(method.upper())
             if near is not None:
                 raise NoAnswer(f"{method} is no HTTP method", f"write {near}")

@@ -64,7 +64,7 @@ def _entry(number: int, entry: Any) -> RecordedRequest | None:
     status: Any = _get(entry, "response", "status")
     return RecordedRequest(
         number,
-        draft.build(method.upper(), url),
+        draft.build(method.upper(), url, is_typed=False),
         status if isinstance(status, int) and 100 <= status < 600 else None,
         _headers(_get(entry, "response", "headers")),
         _bytes(_get(entry, "response", "content")) or b"",

@@ -223,7 +223,7 @@ def _read_client(request: object) -> Request:
     draft = Draft()
     draft.headers = _headers(headers)
     draft.body = _body_of(request)
-    return draft.build(method, str(url))
+    return draft.build(method, str(url), is_typed=False)
 
 
 def _headers(headers: object) -> dict[str, str]:
