@@ -69,8 +69,7 @@ def find_google(text: str) -> str:
 def find_rule(host: str, method: str, target: str) -> str | None:
     """Return what the rules say of the RPC that a request to a JSON API of Google stands for, None if it is unknown."""
     judgement = rules.judge_json(host, method, target)
-    known = isinstance(judgement, RpcJudgement) and "/" in str(judgement.operation)
-    if not known or not isinstance(judgement, RpcJudgement):
+    if not isinstance(judgement, RpcJudgement) or "/" not in str(judgement.operation):
         return None
     conditions = "" if judgement.repeatable else "".join(f"only with {each}, " for each in judgement.conditions[:1])
     word = "; but a POST of HTTP needs your word" if judgement.repeatable and method == "POST" else ""

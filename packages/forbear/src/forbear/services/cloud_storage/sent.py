@@ -41,7 +41,6 @@ _MAPS = ("labels", "metadata")
 """The fields that have only the entries of the user."""
 
 _ACLS = ("acl", "defaultObjectAcl")
-_HASHES = ("md5Hash", "crc32c")
 _ANY_CASE = ("location",)
 
 
