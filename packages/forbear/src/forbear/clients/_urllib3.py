@@ -3,7 +3,12 @@
 `forbear.evidence.table` says why only the function that raised an error can prove that nothing was sent.
 """
 
-from urllib3 import exceptions
+try:
+    from urllib3 import exceptions
+except ImportError as error:
+    raise ImportError(
+        'forbear.clients.urllib3 needs urllib3; install it with: pip install "forbear[urllib3]"'
+    ) from error
 
 from forbear.core.chain import chain
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
