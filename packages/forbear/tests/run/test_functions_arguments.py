@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from operator import itemgetter
 from typing import Any
 from unittest.mock import MagicMock, Mock, create_autospec
 
@@ -10,7 +11,7 @@ import pytest
 
 import forbear
 from forbear.budgets import SharedBudget
-from forbear.run.functions import check_key, check_takes, find_arity
+from forbear.run.functions import check_key, check_takes, find_arity, name_of
 from forbear.run.plan import OPTIONS
 
 
@@ -106,10 +107,11 @@ def test_a_function_must_take_one_argument(option: str, function: Callable[..., 
         with_option,
         print,
         Mock(spec=len),
+        Mock(spec=any_number),
         MagicMock(spec=len),
         create_autospec(Callables().one),
     ],
-    ids=map(str, range(10)),
+    ids=map(str, range(11)),
 )
 def test_what_can_take_it_passes(option: str, function: Callable[..., Any]) -> None:
     """Functions in C, and stand-ins, are let through."""
@@ -211,3 +213,78 @@ class _PlaceholderType:
 def test_a_placeholder_of_partial() -> None:
     """Its place is not known."""
     assert find_arity(partial(two, _PlaceholderType(), 1)) is None
+
+
+def one_and_more(first: object, *more: object) -> object:
+    """Take one argument, or more."""
+    return first, more
+
+
+class Making(type):
+    """A class of classes, whose own call is written in Python."""
+
+    def __call__(cls, *arguments: object) -> object:
+        return arguments
+
+
+INFINITY = float("inf")
+ARITIES: list[tuple[Any, tuple[float, float] | None]] = [
+    (lambda: 1, (0, 0)),
+    (two, (2, 2)),
+    (with_default, (1, 2)),
+    (with_option, (1, 1)),
+    (with_name, (INFINITY, 1)),
+    (any_number, (0, INFINITY)),
+    (any_names, (0, 0)),
+    (one_and_more, (1, INFINITY)),
+    (partial(one_and_more, 1), (0, INFINITY)),
+    (partial(one_and_more, 1, 2), (0, INFINITY)),
+    (partial(one_and_more, first=1), (0, 0)),
+    (partial(two, first=1), (1, 0)),
+    (partial(partial(two, second=1), second=2), (1, 1)),
+    (partial(partial(with_name, retry=1), 1), (0, 0)),
+    (partial(with_name, retry=1), (1, 1)),
+    (partial(with_default, other=2), (1, 1)),
+    (Callables.one, (2, 2)),
+    (Callables().one, (1, 1)),
+    (Callables(), (0, 0)),
+    (partial(Callables()), (0, 0)),
+    (Callables, None),
+    (Making("Made", (), {}), None),
+    (itemgetter(1), None),
+    (Mock(spec=two), (0, INFINITY)),
+]
+
+
+@pytest.mark.parametrize(("function", "arity"), ARITIES, ids=map(str, range(len(ARITIES))))
+def test_how_many_arguments_a_function_takes(function: Any, arity: tuple[float, float] | None) -> None:
+    """The fewest and the most by position; what is bound, has a default or goes by name is left out."""
+    assert find_arity(function) == arity
+
+
+def test_what_the_text_says_of_arguments() -> None:
+    """It has the number and names of the arguments, the function, what it takes and an example."""
+    for function, names, text in (
+        (any_names, ("a", "b"), "with 2 arguments (a, b), got {}, which takes no arguments; {}lambda a, b: ...`"),
+        (Callables().one, ("a", "b"), "with 2 arguments (a, b), got {}, which takes at most 1; {}lambda a, b: ...`"),
+        (two, ("a",), "with 1 argument (a), got {}, which needs 2; {}lambda a: ...`"),
+        (named, ("a",), "with 1 argument (a), got {}, which needs an argument by name; {}lambda a: ...`"),
+        (with_default, (), "without arguments, got {}, which needs 1; {}lambda: ...`"),
+    ):
+        with pytest.raises(TypeError) as raised:
+            check_takes("`read`", function, *names)
+        assert str(raised.value) == "`read` is called " + text.format(name_of(function), "it must be like `")
+    check_takes("`read`", with_default, "a")
+    check_takes("`read`", with_default, "a", "b")
+
+
+def test_what_the_text_says_of_a_key() -> None:
+    """It has both names, and says how the key must look; needs by name are nobody's business here."""
+    with pytest.raises(TypeError) as raised:
+        check_key(two, Callables().one)
+    assert str(raised.value) == (
+        f"`key` is called with the arguments of the function, got {__name__}.two for {__name__}.Callables.one: give it "
+        "the same parameters, as in `lambda order: order.key`"
+    )
+    for key, function in ((named, two), (Callables().one, named), (two, with_default), (with_default, one_and_more)):
+        check_key(key, function)

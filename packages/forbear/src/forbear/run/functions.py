@@ -206,7 +206,7 @@ def find_arity(function: "Any") -> "tuple[float, float] | None":
     """
     bound = 0
     given: dict[str, Any] = {}
-    while not isinstance(function, FunctionType):
+    while type(function) is not FunctionType:  # a mock with a `spec` says that it is an instance
         if isinstance(function, partial):
             if any(type(argument).__name__ == "_PlaceholderType" for argument in function.args):
                 return None
