@@ -1,8 +1,10 @@
 """Sync code that waits in the thread of an event loop warns, once for each place, and names the cure."""
 
+import ast
 import asyncio
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from threading import Event
 from typing import Any
 
@@ -170,3 +172,71 @@ def test_a_warning_needs_a_place() -> None:
     with pytest.warns(RuntimeWarning, match="^load waits") as caught:
         warn_of_blocking("load")
     assert caught[0].filename == __file__
+
+
+def module(name: str, code: str) -> dict[str, Any]:
+    """Return the variables of a module with this code, in a file of its name."""
+    variables: dict[str, Any] = {"__name__": name, "warn": warn_of_blocking}
+    exec(compile(code, f"{name}.py", "exec"), variables)
+    return variables
+
+
+JOBS = "def load():\n    warn('shop.load')\n\ndef handle(work):\n    work()\n"
+WEB = "async def handle(work):\n    pass\n    work()\n"
+TEXT = (
+    "shop.load waits between attempts and blocks the event loop meanwhile: make it async, or call it by "
+    "asyncio.to_thread (trio.to_thread.run_sync in trio)"
+)
+
+
+def drive(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine that never waits."""
+    with suppress(StopIteration):
+        coroutine.send(None)
+
+
+def test_the_coroutine_of_a_warning() -> None:
+    """The place is the line of the nearest coroutine, whatever it calls, and it warns once."""
+    jobs, inner, outer = module("shop.jobs", JOBS), module("shop.web", WEB), module("shop.main", WEB)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(2):
+            asyncio.run(outer["handle"](lambda: drive(inner["handle"](lambda: jobs["handle"](jobs["load"])))))
+    assert [(warning.filename, warning.lineno) for warning in caught] == [("shop.web.py", 3)]
+    assert (caught[0].category, str(caught[0].message)) == (RuntimeWarning, TEXT)
+    assert "__warningregistry__" in inner
+
+
+def test_a_filter_by_the_module_of_the_place() -> None:
+    """The warning is that of the module where the line is."""
+    jobs = module("shop.jobs", JOBS)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", module="shop.web")
+        for name in ("shop.web", "shop.other"):
+            asyncio.run(module(name, WEB)["handle"](jobs["load"]))
+    assert [warning.filename for warning in caught] == ["shop.other.py"]
+
+
+@pytest.mark.unmutated
+def test_the_line_of_a_warning() -> None:
+    """Without a coroutine it is the nearest one outside of forbear."""
+    jobs, outer = module("shop.jobs", JOBS), module("shop.outer", JOBS)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        outer["handle"](jobs["load"])
+    assert [(warning.filename, warning.lineno) for warning in caught] == [("shop.jobs.py", 2)]
+
+
+async def ready() -> None:
+    """Wait for nothing."""
+
+
+def test_a_cell_with_an_await_may_wait() -> None:
+    """Its code is a coroutine of a module, in any notebook; a function in it is none."""
+    jobs = module("shop.jobs", JOBS)
+    cell = compile("await ready\nload()\n", "cell", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(eval(cell, {"__name__": "__main__", "load": jobs["load"], "ready": ready()}))
+    assert caught == []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forbear.run.functions import check_retryable
+from forbear.run.functions import check_retryable, refuse_awaitable
 from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.callables import coroutine, flaky, policy
 
@@ -303,3 +303,16 @@ def test_a_sync_function_that_returns_a_coroutine_can_be_called_async() -> None:
     """The cure that the text names: `acall` awaits whatever it is handed."""
     assert asyncio.run(policy.acall(lambda: coroutine(1))) == (1, ("key", 1))
     assert flaky.calls == 2
+
+
+def test_an_awaitable_where_a_value_is_needed() -> None:
+    """The text says what it is, and a coroutine is closed."""
+    made = Compiled()
+    for value, kind, shown in ((made, ("a coroutine",), "a coroutine"), (Client(), (), "an awaitable")):
+        with pytest.raises(TypeError) as caught:
+            refuse_awaitable(value, "`read`", *kind)
+        assert str(caught.value) == (
+            f"`read` was called as a sync function, but returned {shown}, which would go unretried; call it with "
+            "`policy.acall`, or make it `async def` if it is decorated"
+        )
+    assert made.closed
