@@ -19,6 +19,7 @@ from forbear.core.report import report
 from forbear.core.verdict import Verdict
 from forbear.policy import retry
 from forbear.run.budget import Budget, HostBudgets
+from forbear.run.grant import OpenGrant
 from forbear.testing.script import Script
 from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.cases import BUSY, JUDGING, Broken, Busy
@@ -45,26 +46,30 @@ def test_what_a_budget_counts_by() -> None:
     assert [kind.is_custom for kind in (Budget, HostBudgets, Remote)] == [False, False, True]
 
 
-@pytest.mark.parametrize(
-    ("budget", "rule"),
-    [
-        (Budget(), TokenBucket(capacity=10, deposit=0.1, cost=1)),
-        (Budget.brooker(), TokenBucket(capacity=10, deposit=0.1, cost=1)),
-        (Budget.brooker(100, 0.5), TokenBucket(capacity=100, deposit=0.5, cost=1)),
-        (Budget.aws(), TokenBucket(capacity=500, deposit=1, cost=14, refund=True, throttled_cost=5)),
-        (Budget.aws_until_2026(), TokenBucket(capacity=500, deposit=1, cost=5, refund=True, timeout_cost=10)),
-        (Budget.finagle(), RequestRatio(ratio=0.2, window=10, floor=10)),
-        (Budget.envoy(), ActiveShare(share=0.2, least=3)),
-        (Budget.google_sre(), ClientThrottle(k=2, window=120)),
-        (Budget.grpc(), Throttle(max_tokens=10, token_ratio=0.1)),
-        (Budget.grpc(4, 0.5), Throttle(max_tokens=4, token_ratio=0.5)),
-        (Budget.ratio(), Ratio(ratio=0.2, window=10, floor=0)),
-        (Budget.ratio(0.1, 60, 1), Ratio(ratio=0.1, window=60, floor=1)),
-    ],
-)
-def test_published_budgets_have_their_numbers(budget: Budget, rule: object) -> None:
+PUBLISHED: list[tuple[Callable[[], Budget], object]] = [
+    (Budget, TokenBucket(capacity=10, deposit=0.1, cost=1)),
+    (Budget.brooker, TokenBucket(capacity=10, deposit=0.1, cost=1)),
+    (lambda: Budget.brooker(100, 0.5), TokenBucket(capacity=100, deposit=0.5, cost=1)),
+    (Budget.aws, TokenBucket(capacity=500, deposit=1, cost=14, refund=True, throttled_cost=5)),
+    (Budget.aws_until_2026, TokenBucket(capacity=500, deposit=1, cost=5, refund=True, timeout_cost=10)),
+    (Budget.finagle, RequestRatio(ratio=0.2, window=10, floor=10)),
+    (lambda: Budget.finagle(0.1, 20, 5), RequestRatio(ratio=0.1, window=20, floor=5)),
+    (Budget.envoy, ActiveShare(share=0.2, least=3)),
+    (lambda: Budget.envoy(0.5, 4), ActiveShare(share=0.5, least=4)),
+    (Budget.google_sre, ClientThrottle(k=2, window=120, least=10)),
+    (lambda: Budget.google_sre(3, 60, 5), ClientThrottle(k=3, window=60, least=5)),
+    (Budget.grpc, Throttle(max_tokens=10, token_ratio=0.1)),
+    (lambda: Budget.grpc(4, 0.5), Throttle(max_tokens=4, token_ratio=0.5)),
+    (Budget.ratio, Ratio(ratio=0.2, window=10, floor=0)),
+    (lambda: Budget.ratio(0.1, 60, 1), Ratio(ratio=0.1, window=60, floor=1)),
+]
+
+
+@pytest.mark.parametrize(("make", "rule"), PUBLISHED, ids=map(str, range(len(PUBLISHED))))
+def test_published_budgets_have_their_numbers(make: Callable[[], Budget], rule: object) -> None:
     """The published budgets, by their published numbers."""
-    assert repr(budget) == f"Budget({rule!r})"
+    assert make().rule == rule
+    assert repr(make()) == f"Budget({rule!r})"
 
 
 def granted(budget: Budget) -> int:
@@ -329,3 +334,29 @@ def test_the_class_of_a_rule_is_refused() -> None:
     """The forgotten brackets are found when the budget is made."""
     with pytest.raises(TypeError, match=r"`rule` must be a rule such as forbear.budgets.TokenBucket\(\)"):
         Budget(TokenBucket)  # type: ignore[arg-type]
+
+
+def test_budgets_with_methods_of_their_own() -> None:
+    """One method is enough for a run to call them, and an async one is awaited."""
+
+    class Takes(Budget):
+        def take(self) -> bool:
+            return True
+
+    class Awaits(Budget):
+        async def atake(self) -> bool:
+            return True
+
+    class Puts(Budget):
+        def put(self, *, retried: bool) -> None:
+            """Count nothing."""
+
+    class Grants(Awaits):
+        open_grant = None
+
+    class Plain(Budget):
+        """One without."""
+
+    kinds = (Takes, Awaits, Puts, Grants, Plain)
+    assert [kind.is_custom for kind in kinds] == [True, True, True, True, False]
+    assert [kind.open_grant for kind in kinds] == [None, OpenGrant, None, OpenGrant, None]

@@ -212,3 +212,56 @@ def test_bad_values_are_refused(options: dict[str, Any], error: type[Exception],
     """When it is made, not at the first request."""
     with pytest.raises(error, match=text):
         Budget.per_host(**options)
+
+
+def make_none() -> Any:
+    """Make nothing."""
+
+
+SHARED = forbear.budgets.SharedBudget("redis://h", "x")
+TEXTS: list[tuple[Callable[[], object], str]] = [
+    (
+        lambda: Budget.per_host(make_none),
+        (
+            "`make_or_rule` must be a rule, or a function that makes a forbear.budgets.Budget, such as "
+            "forbear.budgets.Budget.envoy; got one that makes None"
+        ),
+    ),
+    (
+        lambda: Budget.per_host(lambda: SHARED),
+        (
+            "`make_or_rule` must not make a SharedBudget, which would be one bucket for all hosts: the name is that of "
+            f"the bucket; pass one by the name of the service to each client, got {SHARED!r}"
+        ),
+    ),
+    (
+        lambda: Budget.per_host().put(retried=True),
+        (
+            "`budget` must not be one per host where no host is known, as in a function, a block or urllib3's Retry; "
+            'take one of its budgets, budget.of("api.example.com"), or another budget'
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("use", "text"), TEXTS, ids=map(str, range(len(TEXTS))))
+def test_the_texts_of_refusals(use: Callable[[], object], text: str) -> None:
+    """They say what to pass instead, and what was got."""
+    with pytest.raises(TypeError) as caught:
+        use()
+    assert str(caught.value) == text
+
+
+def test_how_it_is_shown_and_counted() -> None:
+    """By the call that makes it; by default it has room for 1000 hosts."""
+    assert repr(Budget.per_host()) == f"Budget.per_host({forbear.budgets.TokenBucket()!r}, most=1000)"
+    rule = forbear.budgets.TokenBucket(3)
+    budgets = Budget.per_host(rule, 2)
+    assert repr(budgets) == f"Budget.per_host({rule!r}, most=2)"
+    assert repr(Budget.per_host(Budget.envoy)).startswith("Budget.per_host(<bound method")
+    assert (budgets.rule, budgets.by_host, budgets.is_shared) == (rule, True, False)
+    first = budgets.of("A.example", "redis")
+    assert budgets.of("a.example", "redis") is first
+    assert budgets.of("a.example") is not first
+    assert [budgets.of(host) for host in "ab"] == [budgets.of(host) for host in "ab"]
+    assert len(budgets._kept) == 2
