@@ -112,6 +112,8 @@ def test_async_functions_in_sync_code(driver: Driver) -> None:
     assert "`on_give_up` must not be async on " in str(outcome.error)
     hidden = driver(BUSY.with_attempts(1).replace(on_give_up=hidden_later), Busy)
     assert isinstance(hidden.error, TypeError)
+    if driver.name != "block":
+        assert str(hidden.error).startswith("`on_give_up` was called as a sync function, but returned a coroutine, ")
 
 
 def test_an_inner_policy_gave_up() -> None:

@@ -63,8 +63,11 @@ def reader() -> Generator[Reader]:
 
 def test_the_slot_is_filled() -> None:
     """The package fills it, and the judge is loaded at the first failure."""
-    assert slot[0] is not None
-    assert slot[0].find(OSError(), None) is None
+    with filled(None):  # type: ignore[arg-type]
+        with pytest.raises(OSError, match="order"):
+            POLICY.call(_order)
+        judge: Any = slot[0]
+    assert judge.find(OSError(), None) is None
 
 
 @pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
@@ -176,3 +179,99 @@ def test_a_wrong_mode_is_the_strict_one(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("FORBEAR_ENFORCE", "log")
     with pytest.warns(RuntimeWarning, match="`FORBEAR_ENFORCE` must be one of stop, warn, got 'log'"):
         assert judge_slot._mode("enforce") == "stop"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "text"),
+    [
+        ("unknown", "RAISE", "`FORBEAR_UNKNOWN` must be one of repeat, stop, got 'raise'"),
+        ("enforce", "yes", "`FORBEAR_ENFORCE` must be one of stop, warn, got 'yes'"),
+    ],
+)
+def test_the_text_of_a_wrong_mode(option: str, value: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names the variable, its values and what it has."""
+    monkeypatch.setenv(f"FORBEAR_{option.upper()}", value)
+    with pytest.warns(RuntimeWarning) as caught:
+        assert judge_slot._mode(option) == "stop"
+    assert str(caught[0].message) == text
+
+
+class Answering(Reader):
+    """A judge with one answer to everything."""
+
+    def __init__(self, judgement: Judgement | None) -> None:
+        super().__init__()
+        self.judgement = judgement
+
+    def judge(self, evidence: str, error: BaseException, context: RunContext) -> Judgement:
+        super().judge(evidence, error, context)
+        return self.judgement  # type: ignore[return-value]
+
+
+COSTLY = SAFE.replace(billed=True, maybe_done=(409,))
+
+
+@pytest.mark.parametrize(
+    ("judgement", "unknown", "text"),
+    [
+        (None, None, None),
+        (None, "repeat", None),
+        (
+            None,
+            "stop",
+            (
+                'nothing shows what the attempt sent, and the policy has unknown="stop"; '
+                "if a second execution does no harm, say so: repeatable=True"
+            ),
+        ),
+        (SAFE, "stop", None),
+    ],
+)
+def test_calls_of_which_nothing_is_known(judgement: Judgement | None, unknown: str | None, text: str | None) -> None:
+    """The policy says what becomes of them, or else the process; an answer of the judge comes first."""
+    policy = POLICY.with_changes(unknown=unknown)
+    with filled(Answering(judgement)), pytest.raises(OSError, match="order lost") as caught:
+        policy.call(_order)
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert (report.count, report.text if report.count == 1 else None) == (1 if text else 3, text)
+
+
+def test_what_a_safe_call_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That it may have been done, and which attempt was the first that cost money."""
+    runs = list[Any]()
+
+    def work() -> None:
+        raise OSError("get lost")
+
+    with filled(Answering(COSTLY)) as judge, pytest.raises(OSError, match="get lost") as caught:
+        POLICY.call(work)
+    runs = [context.run for _, context in judge.asked]
+    assert [run.maybe_done for run in runs] == [True] * 3
+    assert [run.billed for run in runs] == [1] * 3
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert (report.billed, report.maybe_done) == (True, True)
+    with filled(Answering(SAFE)) as judge, pytest.raises(OSError, match="get lost"):
+        POLICY.call(work)
+    assert [(context.run.maybe_done, context.run.billed) for _, context in judge.asked] == [(False, 0)] * 3
+    events = list[Any]()
+    warned = POLICY.with_changes(enforce="warn", on_event=events.append)
+    with filled(Answering(UNSAFE)), pytest.raises(OSError, match="order lost"):
+        warned.call(_order)
+    texts = [event.text for event in events if isinstance(event, forbear.events.WouldStop)]
+    assert len(texts) == 3
+    assert texts[0].startswith("orders.create may have been executed and must not be executed twice")
+    monkeypatch.setitem(judge_slot.modes, "enforce", "warn")
+    with filled(Answering(UNSAFE)), pytest.raises(OSError, match="order lost") as caught:
+        POLICY.call(_order)
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert report.count == 3
+
+
+def test_the_modes_without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first choice of each counts."""
+    for name in ("FORBEAR_UNKNOWN", "FORBEAR_ENFORCE"):
+        monkeypatch.delenv(name, raising=False)
+    assert [judge_slot._mode(option) for option in ("unknown", "enforce")] == ["repeat", "stop"]
