@@ -134,3 +134,31 @@ def test_a_run_in_the_handler_of_a_workers_failure(driver: Driver) -> None:
     except Failed:
         outcome = driver(OUTER, Failed, Broken, "done")
     assert (outcome.value, len(outcome.calls)) == ("done", 3)
+
+
+def test_what_a_worker_says() -> None:
+    """Its note, wherever it stands in the text, gives the reason; other notes say nothing."""
+    note = "forbear: gave up after 2 attempts in 3.5 s: it may have [been] paid s: twice"
+    for line, reason in (
+        (f"    | {note} [unsafe]", "it may have [been] paid s: twice"),
+        (f"{note} [body]", "it may have [been] paid s: twice"),
+        (f"{note} [attempts]", None),
+        (f"{note} [unsafe] and more", None),
+        (f"said {note} [unsafe]", None),
+    ):
+        made = type("_RemoteTraceback", (Exception,), {"tb": f"Traceback\n{line}\nOSError"})
+        calls = list[int]()
+
+        def pay(cause: Any = made, calls: list[int] = calls) -> None:
+            calls.append(1)
+            raise Busy from cause()
+
+        with virtual_time(), pytest.raises(Busy) as caught:
+            BUSY.call(pay)
+        found = report(caught.value)
+        assert found is not None
+        assert len(calls) == (5 if reason is None else 1)
+        if reason is not None:
+            assert (found.operation, found.reason, found.text, found.attempts, found.elapsed) == (
+                "a call in another process", Reason.UNSAFE, reason, (), 0.0,
+            )  # fmt: skip
