@@ -69,7 +69,7 @@ def check(name: str) -> None:
         path = {"PATH": f"{python.parent}:{surroundings()['PATH']}"}
         print(f"== {name}", flush=True)
         if name.startswith(("clients", "niquests")):
-            run(python, "-m", "forbear.cli", "doctor", "--check", env=path)
+            run(python, "-m", "forbear", "doctor", "--check", env=path)
         quiet = ("-W", "ignore") if name.endswith("lowest") else ()  # old clients call what is deprecated
         words = ("-m", "pytest", "--quiet", "-n", "auto", "-p", "no:cacheprovider", *quiet)
         run(python, *words, *APART[name], env=path)

@@ -62,7 +62,7 @@ def _statuses(policy: Policy) -> str:
 
 
 def _codes(policy: Policy) -> str:
-    return ", ".join(codes.NAMES[number] for number in sorted(codes.among(_statuses_of(policy))))
+    return ", ".join(codes.NAMES[number] for number in sorted(codes.codes_for(_statuses_of(policy))))
 
 
 def _statuses_of(policy: Policy) -> frozenset[int]:

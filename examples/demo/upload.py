@@ -74,7 +74,7 @@ async def _upload_twice(cloud: Cloud, source: Path, data: bytes) -> UploadResult
     async with await asyncio.start_server(proxy.connected, "127.0.0.1", 0) as server:
         states = str(source.parent / "states")
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        command = ("-P", "-m", "forbear.cli", "cp", "--quiet", str(source), "gs://demo/big.bin")
+        command = ("-P", "-m", "forbear", "cp", "--quiet", str(source), "gs://demo/big.bin")
         env = os.environ | {"STORAGE_EMULATOR_HOST": url, "FORBEAR_STATE_DIR": states}
         first = await asyncio.create_subprocess_exec(sys.executable, *command, env=env)
         ended = asyncio.ensure_future(first.wait())

@@ -86,7 +86,7 @@ def test_examples_that_run_a_program(command: str, expected: str, tmp_path: Path
     """`forbear run` prints what the page says; stand-ins fail as gcloud and gsutil do, and the wait is none."""
     name = shlex.split(command.partition(" -- ")[2])[0]
     programs = {
-        "forbear": f'#!/bin/sh\nexec {sys.executable} -m forbear.cli "$@"\n',
+        "forbear": f'#!/bin/sh\nexec {sys.executable} -m forbear "$@"\n',
         name: STAND_IN.format(name=name, message=expected.partition("\n")[0]),
     }
     for program, text in programs.items():

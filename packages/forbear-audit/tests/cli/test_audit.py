@@ -262,7 +262,7 @@ def test_the_diff_of_the_command_has_exact_bytes(code: Path) -> None:
     """Tabs, carriage returns and form feeds are written as they are, where stdout is no terminal."""
     (code / "shop.py").write_bytes(TENACITY.replace("\n", "\r\n").replace("    return", "\treturn").encode())
     done = subprocess.run(
-        [sys.executable, "-m", "forbear.cli", "audit", "--diff", "--jobs", "1"], capture_output=True, check=False
+        [sys.executable, "-m", "forbear", "audit", "--diff", "--jobs", "1"], capture_output=True, check=False
     )
     assert b"\r\n \treturn g()\r\n" in done.stdout
     subprocess.run(["patch", "-p1", "--binary"], input=done.stdout, check=True, capture_output=True)
@@ -291,7 +291,7 @@ def test_progress_is_shown_in_a_terminal(code: Path, env: dict[str, str]) -> Non
     controller, terminal = pty.openpty()
     for number in range(40):
         (code / f"m{number}.py").write_text("x = 1\n")
-    args = [sys.executable, "-m", "forbear.cli", "audit", "--jobs", "1"]
+    args = [sys.executable, "-m", "forbear", "audit", "--jobs", "1"]
     with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=terminal, env=env, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.read().endswith("1 error in 41 files\n")

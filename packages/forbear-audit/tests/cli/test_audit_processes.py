@@ -36,7 +36,7 @@ def test_a_process_that_is_killed_costs_one_file(tmp_path: Path, monkeypatch: py
 
 def command(*args: str) -> list[str]:
     """The command line of an audit."""
-    return [sys.executable, "-m", "forbear.cli", "audit", *args]
+    return [sys.executable, "-m", "forbear", "audit", *args]
 
 
 def is_alive(group: int) -> bool:

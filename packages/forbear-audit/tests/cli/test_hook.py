@@ -63,7 +63,7 @@ def test_its_entry_runs_as_pre_commit_runs_it(tmp_path: Path) -> None:
     for name in ("a.py", "old.py"):
         (tmp_path / name).write_text("import tenacity\n\n\n@tenacity.retry\ndef f():\n    return g()\n")
     _, *words = shlex.split(hook()["entry"])
-    run = [sys.executable, "-m", "forbear.cli", *words, "--select", "UNBOUNDED"]
+    run = [sys.executable, "-m", "forbear", *words, "--select", "UNBOUNDED"]
     done = subprocess.run([*run, "a.py", "old.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.endswith("1 error in 1 file\n")

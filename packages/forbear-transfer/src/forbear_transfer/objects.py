@@ -121,7 +121,7 @@ class Url:
 
     @property
     def _resource(self) -> str:
-        return f"/b/{_quote_bucket(self.bucket)}/o/{quoted(self.name)}"
+        return f"/b/{_quote_bucket(self.bucket)}/o/{quote_all(self.name)}"
 
     @property
     def prefix(self) -> str:
@@ -167,7 +167,7 @@ def _quote_bucket(name: str) -> str:
     return quote(name, safe="")
 
 
-def quoted(text: str) -> str:
+def quote_all(text: str) -> str:
     """Return text percent-encoded for a URL, slashes included; UnsafeName for text that is not Unicode."""
     if _UNRESERVED.fullmatch(text):  # as most names are; `quote` looks at each character
         return text.replace("/", "%2F")

@@ -58,8 +58,8 @@ def test_it_must_allow_one() -> None:
 async def test_those_beyond_the_limit_wait_until_it_grows() -> None:
     """The third waits for the third place, and everybody goes when it is lifted."""
     limiter = Limiter(8, start=2)
-    await limiter.admitted(1)
-    third, last = asyncio.create_task(limiter.admitted(2)), asyncio.create_task(limiter.admitted(7))
+    await limiter.admit(1)
+    third, last = asyncio.create_task(limiter.admit(2)), asyncio.create_task(limiter.admit(7))
     await asyncio.wait([third], timeout=0)
     assert not third.done()
     limiter.succeeded()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from forbear import services as services
     from forbear import testing as testing
     from forbear import verdicts as verdicts
-    from forbear.answers import NoAnswer
+    from forbear.answers.errors import NoAnswer
     from forbear.answers.subject import explain
     from forbear.clients import install
     from forbear.core.report import report
@@ -60,7 +60,7 @@ if not TYPE_CHECKING:
     _LAZY = {
         "Api": "http.api",
         "IdempotencyKey": "http.api",
-        "NoAnswer": "answers",
+        "NoAnswer": "answers.errors",
         "Throttled": "run.spending",
         "TryAgain": "run.answers",
         "Unsatisfied": "run.answers",

@@ -14,8 +14,8 @@ loaded when it is first used. docs/http.md has the steps for an adapter, and exa
   `Failure` or `DetailedFailure`, and answers with a `Grant`. `admit` counts the first attempt, `count_success` a
   success. `HostBudgets` are those of `Budget.per_host`. `retries_are_off` says whether to retry at all.
   `current_runtime` returns the `Runtime`, which has clock, sleep and randomness; `runtime_context` replaces it.
-- **What the wire says.** The service of a `Request` (`forbear.services.find`) returns its `Judgement`, and `vouched`
-  adds the user's `Vouch`. `suggested_patterns` says how to vouch for a request. `judge_rpc` judges a `GrpcCall`,
+- **What the wire says.** The service of a `Request` (`forbear.services.find`) returns its `Judgement`. `apply_vouch`
+  adds the user's `Vouch`. `suggest_patterns` says how to vouch for a request. `judge_rpc` judges a `GrpcCall`,
   `describe_command` a command of Redis. `TRANSIENT_STATUSES`, `status_phrase`, `parse_content_range`, `parse_size` and
   `request_ids` (as `RequestIds`) read responses. `add_wait` adds the wait of `find_wait` to a verdict.
 - **Answers.** A `CurlLine` reads a curl line, which begins as `is_curl` says; `takes_next` tells options with a value.
@@ -82,13 +82,13 @@ if TYPE_CHECKING:
     from forbear.grpc.call import GrpcCall
     from forbear.http.bodies import AsyncOnce as AsyncOnceBody
     from forbear.http.bodies import Once as OnceBody
-    from forbear.http.patterns import suggested as suggested_patterns
+    from forbear.http.patterns import suggest_patterns
     from forbear.http.ranges import number as parse_size
     from forbear.http.ranges import parse as parse_content_range
     from forbear.http.request import Request, request_ids
     from forbear.http.status import TRANSIENT_STATUSES
     from forbear.http.status import reason as status_phrase
-    from forbear.http.vouch import Vouch, vouched
+    from forbear.http.vouch import Vouch, apply_vouch
     from forbear.run.budget import HostBudgets
     from forbear.run.failure import DetailedFailure, Failure
     from forbear.run.grant import Grant
@@ -156,6 +156,7 @@ __all__ = [
     "add_wait",
     "admit",
     "adrive",
+    "apply_vouch",
     "attach_report",
     "check_at_least",
     "check_positive_seconds",
@@ -195,9 +196,8 @@ __all__ = [
     "shown_value",
     "status_phrase",
     "streamed_body",
-    "suggested_patterns",
+    "suggest_patterns",
     "takes_next",
-    "vouched",
 ]
 
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
@@ -231,11 +231,11 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
         "exchange.redis.descriptions": "describe_command",
         "grpc.call": "GrpcCall",
         "http.bodies": "AsyncOnceBody=AsyncOnce OnceBody=Once",
-        "http.patterns": "suggested_patterns=suggested",
+        "http.patterns": "suggest_patterns",
         "http.ranges": "parse_content_range=parse parse_size=number",
         "http.request": "Request request_ids",
         "http.status": "TRANSIENT_STATUSES status_phrase=reason",
-        "http.vouch": "Vouch vouched",
+        "http.vouch": "Vouch apply_vouch",
         "run.budget": "HostBudgets",
         "run.failure": "DetailedFailure Failure",
         "run.grant": "Grant",

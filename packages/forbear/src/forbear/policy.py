@@ -153,8 +153,8 @@ def _retry(
       timedelta: retry after exactly that time, 0.0 at once.
     - `on_result`: judges returned values as `on` judges errors. On giving up, the last value is returned, or with
       `raise_unsatisfied=True`, `Unsatisfied` is raised.
-    - `repeatable`: whether a call that may have been executed is repeated (True) or not (False). By default a function
-      is, unless its error shows a request that must not be executed twice, and a request as its table says.
+    - `repeatable`: whether a call that may have been executed is repeated; by default a function is, unless its error
+      shows a request that must not be executed twice, and a request as its table says.
     - `safe`: what may be executed twice, although the tables do not say so: patterns of requests
       ("POST https://api.example.com/search*"), names of commands, RPCs and operations ("INCR", "dynamodb.UpdateItem").
     - `apis`: what is known of the APIs at some origins (`forbear.Api`): their tables, keys and refusals.

@@ -116,12 +116,12 @@ async def aupdate(
     try:
         while True:
             try:
-                value = await cycle.bounded("read", read)
+                value = await cycle.call_bounded("read", read)
                 if cycle.is_done(value):
                     return value
                 changed = cycle.changed(value)
                 with OwnWrites():
-                    stored = await cycle.bounded("write", write, changed)
+                    stored = await cycle.call_bounded("write", write, changed)
             except Exception as error:
                 grant = cycle.failed(error)
                 if grant is None or not await grant.aask():
@@ -217,7 +217,7 @@ class _UpdateCycle:
         settle(self._reports, shared=self.run.awaits)  # what became of earlier writes is known
         self.run.succeeded()
 
-    async def bounded(self, name: str, function: "Callable[..., Awaitable[V]]", *value: "Any") -> "V":
+    async def call_bounded(self, name: str, function: "Callable[..., Awaitable[V]]", *value: "Any") -> "V":
         """Await `function(*value)`, a read or a write, and return its result.
 
         With an attempt timeout, it raises AttemptTimeout after that time. Raises TypeError if the function returns no

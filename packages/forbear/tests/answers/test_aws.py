@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import forbear
-from forbear.answers import NoAnswer
 from forbear.answers.aws import operations, parse_parameters, services
+from forbear.answers.errors import NoAnswer
 
 COUNT = {"UpdateExpression": "ADD n :v", "ExpressionAttributeValues": {":v": {"N": "1"}}}
 SET = {"UpdateExpression": "SET n = :v", "ExpressionAttributeValues": {":v": {"N": "1"}}}

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forbear.answers import NoAnswer, curl
+from forbear.answers import curl
+from forbear.answers.errors import NoAnswer
 from forbear.http.request import Request
 
 URL = "https://api.example.com/things/1?a=b"

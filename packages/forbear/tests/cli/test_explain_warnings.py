@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from forbear.answers.unreadable import find_in_request
+from forbear.answers.condition_warnings import find_in_request
 from forbear.http.request import Request
 from forbear.services import cloud_storage
 from forbear_testkit.cli.running import Invoke, explained

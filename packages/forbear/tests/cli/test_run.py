@@ -262,7 +262,7 @@ hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096) if hard > 0 else 4096, hard))
 for _ in range(1100):
     os.set_inheritable(os.open("/dev/null", os.O_RDONLY), True)
-os.execv(sys.executable, [sys.executable, "-m", "forbear.cli", "run", *sys.argv[1:]])
+os.execv(sys.executable, [sys.executable, "-m", "forbear", "run", *sys.argv[1:]])
 """
 
 

@@ -127,7 +127,7 @@ def test_a_status_that_no_code_stands_for_is_an_error_on_the_row_of_an_rpc(reply
 
 def test_no_other_code_is_worth_another_try_where_every_5xx_is() -> None:
     """UNKNOWN, DATA_LOSS and UNIMPLEMENTED are final, whatever statuses HTTP has for them."""
-    names = {codes.NAMES[code] for code in codes.among(range(400, 600))}
+    names = {codes.NAMES[code] for code in codes.codes_for(range(400, 600))}
     assert names == {"RESOURCE_EXHAUSTED", "INTERNAL", "UNAVAILABLE", "DEADLINE_EXCEEDED"}
 
 

@@ -8,7 +8,7 @@ import pytest
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.grpc.call import GrpcCall
-from forbear.grpc.vouch import RpcPattern, RpcVouch, rpc_patterns, vouched
+from forbear.grpc.vouch import RpcPattern, RpcVouch, apply_vouch, rpc_patterns
 
 STRICT = Judgement("grpc", "p.S/Get", Safety.NEVER)
 EXHAUSTED, UNAVAILABLE = grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE
@@ -41,7 +41,7 @@ EXHAUSTED, UNAVAILABLE = grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNA
 def test_a_pattern_must_match_service_and_method(pattern: str, name: str, covered: bool) -> None:
     """Service and method agree, but for what the `*` stands for."""
     assert RpcPattern(pattern).covers(name) is covered
-    assert vouched(STRICT, GrpcCall(f"/{name}"), RpcVouch(["x.Y/Z", pattern])).repeatable is covered
+    assert apply_vouch(STRICT, GrpcCall(f"/{name}"), RpcVouch(["x.Y/Z", pattern])).repeatable is covered
 
 
 @pytest.mark.parametrize(
@@ -80,22 +80,22 @@ def test_wrong_types(safe: object) -> None:
 def test_the_judgement_is_only_raised() -> None:
     """A judgement stays as it is if it is refused, that of a session, or repeatable already."""
     call, vouch = GrpcCall("/p.S/Get"), RpcVouch("/p.S/*")
-    raised = vouched(STRICT, call, vouch)
+    raised = apply_vouch(STRICT, call, vouch)
     assert (raised.repeatable, raised.vouched) == (True, True)
     assert raised.replace(repeatable=False, vouched=False) == STRICT
     for judgement in (STRICT.replace(refused="a batch"), STRICT.replace(session=True), STRICT.replace(repeatable=True)):
-        assert vouched(judgement, call, vouch) is judgement
-        assert vouched(judgement, call, RpcVouch(lambda _: True)) is judgement
+        assert apply_vouch(judgement, call, vouch) is judgement
+        assert apply_vouch(judgement, call, RpcVouch(lambda _: True)) is judgement
 
 
 def test_a_predicate() -> None:
     """It gets the call, and must return a bool."""
     vouch = RpcVouch(lambda call: call.message == {"name": "a"})
-    assert vouched(STRICT, GrpcCall("/p.S/Get", {"name": "a"}), vouch).vouched
-    assert vouched(STRICT, GrpcCall("/p.S/Get", {"name": "b"}), vouch) is STRICT
-    assert vouched(STRICT, GrpcCall("/p.S/Get"), vouch) is STRICT
+    assert apply_vouch(STRICT, GrpcCall("/p.S/Get", {"name": "a"}), vouch).vouched
+    assert apply_vouch(STRICT, GrpcCall("/p.S/Get", {"name": "b"}), vouch) is STRICT
+    assert apply_vouch(STRICT, GrpcCall("/p.S/Get"), vouch) is STRICT
     with pytest.raises(TypeError, match="`safe` must return True or False, got 'yes'"):
-        vouched(STRICT, GrpcCall("/p.S/Get"), RpcVouch(lambda _: "yes"))  # type: ignore[arg-type, return-value] # pyright: ignore[reportArgumentType]
+        apply_vouch(STRICT, GrpcCall("/p.S/Get"), RpcVouch(lambda _: "yes"))  # type: ignore[arg-type, return-value] # pyright: ignore[reportArgumentType]
 
 
 def test_listed_statuses_are_refusals() -> None:

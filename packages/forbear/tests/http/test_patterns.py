@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.http.patterns import Pattern, covers, patterns, suggested
+from forbear.http.patterns import Pattern, covers, patterns, suggest_patterns
 from forbear.http.request import Request
 
 SEARCH = "POST https://api.example.com/v1/search*"
@@ -219,7 +219,7 @@ def test_matching_is_linear() -> None:
 )
 def test_suggested_patterns_are_literal_but_for_secrets(request_: Request, expected: tuple[str, ...]) -> None:
     """They are literal but for secrets and queries, and what no pattern can cover alone gets none."""
-    assert suggested(request_) == expected
+    assert suggest_patterns(request_) == expected
 
 
 @given(
@@ -228,14 +228,14 @@ def test_suggested_patterns_are_literal_but_for_secrets(request_: Request, expec
 def test_a_suggestion_covers_its_request_alone(target: str, host: str) -> None:
     """Whatever is requested, the patterns that are suggested for it cover it and nothing else, or there are none."""
     request = post(f"/{target}", host=host)
-    found = suggested(request)
+    found = suggest_patterns(request)
     assert "*" not in "".join(found)
     assert not found or "<fill in>" in found[0] or covers(patterns(found), request)
 
 
 def test_a_suggestion_must_be_filled_in() -> None:
     """A pattern with the mark of a secret is refused, and the error says what to write."""
-    (pattern,) = suggested(post("/services/Team/Bot/abcdef", host="hooks.slack.com"))
+    (pattern,) = suggest_patterns(post("/services/Team/Bot/abcdef", host="hooks.slack.com"))
     with pytest.raises(ValueError, match="without <fill in>: write what your URL has there, or `\\*` for anything"):
         patterns(pattern)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from forbear.http import request
-from forbear.http.request import Request, find_similar_method, joined
+from forbear.http.request import Request, find_similar_method, join_headers
 
 
 def test_a_request_has_defaults() -> None:
@@ -33,7 +33,7 @@ class _Lines(dict[object, object]):
 
 def test_all_lines_of_a_header_are_joined() -> None:
     """Names in any case, of text or bytes, are one header, and its values stand in order."""
-    assert joined(_Lines()) == {"if-match": '*, "b", "c"', "x-a": "\xe9", "x-n": "7"}
+    assert join_headers(_Lines()) == {"if-match": '*, "b", "c"', "x-a": "\xe9", "x-n": "7"}
 
 
 def test_a_request_can_be_pickled() -> None:

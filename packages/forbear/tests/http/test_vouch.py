@@ -8,7 +8,7 @@ from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.http.api import Api
 from forbear.http.request import Request
-from forbear.http.vouch import NO_VOUCH, Vouch, option_for, vouched
+from forbear.http.vouch import NO_VOUCH, Vouch, apply_vouch, option_for
 
 SEARCH = "POST https://api.example.com/v1/search*"
 STRICT = Judgement("rfc9110", None, Safety.NEVER)
@@ -23,20 +23,20 @@ def post(target: str, host: str = "api.example.com", scheme: str = "https") -> R
 def test_the_judgement_is_only_raised() -> None:
     """Batches, upload sessions and what is repeatable already stay as they are."""
     request, safe = post("/v1/search"), Vouch(SEARCH)
-    raised = vouched(STRICT, request, safe)
+    raised = apply_vouch(STRICT, request, safe)
     assert (raised.repeatable, raised.vouched) == (True, True)
     assert raised.replace(repeatable=False, vouched=False) == STRICT
     for judgement in (STRICT.replace(refused="a batch"), STRICT.replace(session=True), STRICT.replace(repeatable=True)):
-        assert vouched(judgement, request, safe) is judgement
-    assert vouched(STRICT, post("/v1/delete"), safe) is STRICT
+        assert apply_vouch(judgement, request, safe) is judgement
+    assert apply_vouch(STRICT, post("/v1/delete"), safe) is STRICT
 
 
 def test_a_predicate() -> None:
     """It gets the request, and must return a bool."""
-    assert vouched(STRICT, post("/x"), Vouch(lambda request: request.target == "/x")).vouched
-    assert vouched(STRICT, post("/y"), Vouch(lambda request: request.target == "/x")) is STRICT
+    assert apply_vouch(STRICT, post("/x"), Vouch(lambda request: request.target == "/x")).vouched
+    assert apply_vouch(STRICT, post("/y"), Vouch(lambda request: request.target == "/x")) is STRICT
     with pytest.raises(TypeError, match="`safe` must return True or False, got 'yes'"):
-        vouched(STRICT, post("/x"), Vouch(lambda _: "yes"))  # type: ignore[arg-type, return-value]
+        apply_vouch(STRICT, post("/x"), Vouch(lambda _: "yes"))  # type: ignore[arg-type, return-value]
 
 
 def test_it_is_a_value() -> None:
@@ -50,9 +50,9 @@ def test_it_is_a_value() -> None:
 def test_the_patterns_of_an_api() -> None:
     """They cover requests to its origin, beside the function of the adapter."""
     vouch = Vouch(lambda request: request.target == "/x", Api(ORIGIN, safe=["POST /search*"]))
-    assert vouched(STRICT, post("/search"), vouch).vouched
-    assert vouched(STRICT, post("/x"), vouch).vouched
-    assert vouched(STRICT, post("/search", host="b.example.com"), vouch) is STRICT
+    assert apply_vouch(STRICT, post("/search"), vouch).vouched
+    assert apply_vouch(STRICT, post("/x"), vouch).vouched
+    assert apply_vouch(STRICT, post("/search", host="b.example.com"), vouch) is STRICT
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from forbear.core.verdict import TRANSIENT
 from forbear.run.budget import Budget
 from forbear.run.failure import Failure
 from forbear.run.grant import Grant, OpenGrant
-from forbear.run.late import LateGrant
+from forbear.run.late_grant import LateGrant
 from forbear.run.runtime import current
 from forbear.run.state import Run
 from forbear.run.stopping import InterruptibleGrant, stop_on

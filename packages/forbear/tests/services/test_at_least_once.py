@@ -15,7 +15,7 @@ import forbear
 from forbear.clients.httpx import RetryTransport
 from forbear.evidence.sent import AwsCall, NamedCall
 from forbear.grpc.call import GrpcCall
-from forbear.grpc.vouch import RpcVouch, vouched
+from forbear.grpc.vouch import RpcVouch, apply_vouch
 from forbear.http.request import Request
 from forbear.services.at_least_once import ROWS
 from forbear.services.aws.vouch import AwsVouch
@@ -198,8 +198,8 @@ def test_rpcs() -> None:
     judgement = rules.judge(call, None)
     assert not judgement.repeatable
     for safe in (forbear.at_least_once, ["/p.S/Get", forbear.at_least_once]):
-        assert vouched(judgement, call, RpcVouch(safe)).vouched
-        assert not vouched(judgement, GrpcCall(PUBLISH, KEYED), RpcVouch(safe)).vouched
+        assert apply_vouch(judgement, call, RpcVouch(safe)).vouched
+        assert not apply_vouch(judgement, GrpcCall(PUBLISH, KEYED), RpcVouch(safe)).vouched
 
 
 def test_where_it_does_not_belong() -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from forbear.run import late
+from forbear.run import late_grant
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for an answer for ten seconds instead of 5 ms."""
-    monkeypatch.setattr(late, "LOOK", 10.0)
+    monkeypatch.setattr(late_grant, "LOOK", 10.0)

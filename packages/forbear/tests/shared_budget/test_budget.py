@@ -55,7 +55,7 @@ def _patient(patient: None) -> None:
 def test_it_is_public_and_loaded_when_used() -> None:
     """`import forbear` loads neither the room nor sockets."""
     assert forbear.budgets.SharedBudget is SharedBudget
-    lazy = {"forbear.shared_budget", "forbear.run.late", "socket"}
+    lazy = {"forbear.shared_budget", "forbear.run.late_grant", "socket"}
     code = f"import sys, forbear; sys.exit(bool({lazy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

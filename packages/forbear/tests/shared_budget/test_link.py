@@ -9,7 +9,7 @@ import pytest
 from redis import Redis
 
 from forbear.core.events import BudgetDegraded, BudgetRestored, Event
-from forbear.run import late
+from forbear.run import late_grant
 from forbear.shared_budget.budget import SharedBudget
 from forbear.testing.valkey import valkey_server
 from forbear.testing.virtual_clock import VirtualTime, virtual_time
@@ -72,7 +72,7 @@ def test_a_fault_and_its_end(path: str, fault: str, monkeypatch: pytest.MonkeyPa
         budget = budget_at(seen, f"fault {fault}", events, capacity=20)
         with monkeypatch.context() as patch:
             if fate == HANG:
-                patch.setattr(late, "LOOK", IMPATIENT)
+                patch.setattr(late_grant, "LOOK", IMPATIENT)
             asked_until(budget, clock, lambda: bool(events))
         assert budget._share.sent == 1
         lost = events[0]
@@ -183,7 +183,7 @@ def test_one_probe_at_a_time(path: str) -> None:
 
 def test_at_most_one_ask_is_overdue(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a hung server the second call is refused without a wait, and nothing is sent for it."""
-    monkeypatch.setattr(late, "LOOK", IMPATIENT)
+    monkeypatch.setattr(late_grant, "LOOK", IMPATIENT)
     with proxy(path, lambda _: HANG) as seen, virtual_time() as clock:
         budget = budget_at(seen, "overdue", [])
         assert not budget.take()
@@ -299,7 +299,7 @@ def test_an_idle_connection_is_opened_anew(path: str) -> None:
 
 def test_a_client_without_a_timeout_hangs_in_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each probe of a server that hangs would start another thread. They end, and the next probe works again."""
-    monkeypatch.setattr(late, "LOOK", IMPATIENT)
+    monkeypatch.setattr(late_grant, "LOOK", IMPATIENT)
     answers = Signal()
     events: list[Event] = []
 
@@ -322,7 +322,7 @@ def test_a_client_without_a_timeout_hangs_in_few_threads(monkeypatch: pytest.Mon
         answers.set()
         for thread in threads():
             thread.join(10)
-        monkeypatch.setattr(late, "LOOK", 10.0)
+        monkeypatch.setattr(late_grant, "LOOK", 10.0)
         asked_until(budget, clock, lambda: len(events) == 2)
         assert isinstance(events[1], BudgetRestored)
     budget._share.close()

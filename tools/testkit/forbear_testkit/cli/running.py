@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from forbear.cli.app import app
 
-FORBEAR = (sys.executable, "-m", "forbear.cli")
+FORBEAR = (sys.executable, "-m", "forbear")
 Invoke = Callable[..., Result]
 Finished = subprocess.CompletedProcess[str]
 Finish = Callable[..., Finished]

@@ -13,7 +13,7 @@ def shell_env(tmp_path: Path, env: dict[str, str]) -> dict[str, str]:
     """An environment in which `forbear` is this one."""
     program = tmp_path / "bin" / "forbear"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m forbear.cli "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m forbear "$@"\n')
     program.chmod(0o755)
     return env | {"PATH": f"{program.parent}{os.pathsep}{env['PATH']}"}
 

@@ -47,7 +47,7 @@ class Comments:
             comment.used = True
         return bool(hits)
 
-    def unused(self, counted: Collection[str]) -> Iterator[int]:
+    def list_unused(self, counted: Collection[str]) -> Iterator[int]:
         """Yield the lines of the comments that suppressed nothing, though all their rules are in `counted`."""
         for comment in self.comments:
             if not comment.used and comment.rules and comment.rules <= frozenset(counted):

@@ -175,7 +175,7 @@ def _remark(path: Path, starts: list[tuple[int, int]], comments: Comments, count
     remarks += [
         (line, f"{text!r} is no comment of the audit: write ignore or ignore-file") for line, text in comments.wrong
     ]
-    remarks += [(line, "the comment suppresses nothing") for line in comments.unused(counted)]
+    remarks += [(line, "the comment suppresses nothing") for line in comments.list_unused(counted)]
     for line, text in remarks:
         first, cell = _start(starts, line)
         result.remarks.append(Remark(str(path), cell, line - first, text))

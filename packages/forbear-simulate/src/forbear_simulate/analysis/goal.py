@@ -41,7 +41,7 @@ class FigureGoal:
     limit: float
     unit: str
 
-    def reached(self, figures: Figures) -> bool:
+    def is_reached(self, figures: Figures) -> bool:
         """Return whether the figure keeps the limit. Raises ScenarioError if the scenario does not have the figure."""
         return _COMPARE[self.comparison](self.value(figures), self.limit)
 

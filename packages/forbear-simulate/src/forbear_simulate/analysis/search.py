@@ -191,7 +191,7 @@ class _ValueSearch:
         if trial is None:
             changed = with_value(self._scenario, self._key, value)
             figures = simulate(changed, engine=self._engine, seed=self._seed, workers=1).figures
-            trial = ValueTrial(value, self._goal.value(figures), self._goal.reached(figures))
+            trial = ValueTrial(value, self._goal.value(figures), self._goal.is_reached(figures))
             self._trials[value] = trial
             if self._progress is not None:
                 self._progress(len(self._trials))

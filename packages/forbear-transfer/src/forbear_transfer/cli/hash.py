@@ -34,7 +34,7 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
     from forbear_transfer.cli.shared.problems import check_names
     from forbear_transfer.cli.shared.records import hashes_record, show_address
     from forbear_transfer.cli.shared.session import LinePrinter, run_command  # needs httptools
-    from forbear_transfer.commands.hashing import ahashes, checked_names
+    from forbear_transfer.commands.hashing import ahashes, list_names
     from forbear_transfer.objects import is_cloud
     from forbear_transfer.storage.client import Storage
 
@@ -50,6 +50,6 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
                 show(f"{one.crc32c or 'no crc32c':9}  {one.md5 or 'no md5':24}  {show_address(one.name)}")
 
     def check() -> None:
-        check_names(checked_names(names, literal), streams=False, literal=literal)
+        check_names(list_names(names, literal), streams=False, literal=literal)
 
     run_command(ctx, complete, work, check=check)

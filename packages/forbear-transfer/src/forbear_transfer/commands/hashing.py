@@ -55,7 +55,7 @@ def hashes(
     >>> [each.crc32c for each in hashes(["photos/1.jpg", "gs://my-bucket/photos/1.jpg"])]
     ['89FYKg==', '89FYKg==']
     """
-    checked, keys = checked_names(names, literal), check_keys(decryption_keys)
+    checked, keys = list_names(names, literal), check_keys(decryption_keys)
 
     if not any(is_cloud(name) for name in checked):
         settings = Settings(credentials=ANONYMOUS)  # files need no credentials
@@ -72,7 +72,7 @@ async def ahashes(
 ) -> AsyncGenerator[FileHashes]:
     """Yield over an open Storage what `hashes` returns, one file or object after the other. Example: see `hashes`."""
     keys = check_keys(decryption_keys)
-    for name in checked_names(names, literal):
+    for name in list_names(names, literal):
         if is_cloud(name):
             async for one in _hash_objects(storage, name, literal, keys):
                 yield one
@@ -81,7 +81,7 @@ async def ahashes(
                 yield await in_thread(hash_file, path)  # which may be endless, such as a pipe
 
 
-def checked_names(names: StrPath | Sequence[StrPath], literal: bool | None = None) -> tuple[str, ...]:
+def list_names(names: StrPath | Sequence[StrPath], literal: bool | None = None) -> tuple[str, ...]:
     """Return the names as a tuple of texts; ValueError if there is none, one is empty, or an address is not valid."""
     texts = tuple(os.fspath(name) for name in ((names,) if isinstance(names, str | os.PathLike) else names))
     if not texts or not all(texts):

@@ -208,7 +208,7 @@ class CopyPlan:
             elif not name or name.endswith("/"):
                 yield item.skip("it stands for a folder")
             else:
-                yield clashes.checked(target.with_target(item, name), name)
+                yield clashes.check(target.with_target(item, name), name)
 
 
 async def refuse_clashes(items: AsyncGenerator[Match], target: CopyTarget) -> AsyncGenerator[Match]:

@@ -247,7 +247,7 @@ class RsyncPlan:
             item = Item(Url(source.bucket, source.name), self._target.at, size=source.size, object=source)
         item = self._each.apply_to(self._target.with_target(item, name))
         if self._clashes is not None:
-            item = self._clashes.checked(item, name)
+            item = self._clashes.check(item, name)
         link = self._find_link(name, target)
         if link is not None:
             return item.refuse(f"{link} is a link or a device, which is not written through")

@@ -176,7 +176,7 @@ class Clashes:
         self._nesting = Nesting()
         self._seen: dict[str, str] | None = {} if is_case_blind(folder) else None
 
-    def checked(self, item: Item, name: str) -> Item:
+    def check(self, item: Item, name: str) -> Item:
         """Return the item, refused if its name below the folder clashes with an earlier one; names come in order."""
         if item.action is not Action.COPY:
             return item

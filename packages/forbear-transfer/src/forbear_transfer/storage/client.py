@@ -12,7 +12,7 @@ from forbear.services import cloud_storage
 from forbear.verdicts import Verdict
 from forbear_transfer.encryption import EncryptionKey, matching
 from forbear_transfer.errors import HttpError, WrongResponse
-from forbear_transfer.objects import FIELDS, Object, Url, quoted
+from forbear_transfer.objects import FIELDS, Object, Url, quote_all
 from forbear_transfer.storage.bodies import (
     ANSWER,
     RequestBody,
@@ -25,8 +25,8 @@ from forbear_transfer.storage.calls import IDEMPOTENCY, StorageCall, adapt_polic
 from forbear_transfer.storage.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
 from forbear_transfer.storage.endpoint import (
     ENDPOINT,
+    check_endpoint,
     check_headers,
-    checked,
     conceal_key,
     is_private,
     is_trusted,
@@ -71,7 +71,7 @@ class Storage:
         limit_rate: float | None = None,
     ) -> None:
         emulator = endpoint or os.environ.get(EMULATOR_VARIABLE)
-        self.endpoint = checked(emulator or ENDPOINT)
+        self.endpoint = check_endpoint(emulator or ENDPOINT)
         self.connections = connections
         self.policy = adapt_policy(policy or cloud_storage.policy, self.endpoint)
         self._credentials = credentials or (ANONYMOUS if emulator else Credentials())
@@ -302,4 +302,4 @@ class Settings:
 @lru_cache(maxsize=1024, typed=True)
 def _quote(value: str | int) -> str:
     """Percent-encode a value of a query, with a cache; most values occur again and again, and one is long."""
-    return quoted(str(value))
+    return quote_all(str(value))

@@ -27,7 +27,7 @@ _VISIBLE = re.compile(r"[!-~]+")
 _AUTHORITY = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{1,5}))?")
 
 
-def checked(endpoint: str) -> str:
+def check_endpoint(endpoint: str) -> str:
     """Return an endpoint with a scheme and without a slash at its end; the default scheme is http, for emulators.
 
     Raise ValueError for another scheme than http and https.

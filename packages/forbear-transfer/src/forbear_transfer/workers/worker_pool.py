@@ -96,7 +96,7 @@ class WorkerPool:
         progress = _WorkerProgress(self._progress, limiter)
         current_progress.set(progress)
         while True:
-            await limiter.admitted(number)
+            await limiter.admit(number)
             item = await queue.get()
             if item is None:
                 limiter.lift()
@@ -180,7 +180,7 @@ class Limiter:
             self._limit = max(1.0, self._limit / 2)
         return self.cuts
 
-    async def admitted(self, number: int) -> None:
+    async def admit(self, number: int) -> None:
         """Wait until worker `number`, counted from 0, is below the limit, or until `lift` admits all workers."""
         while number >= self._limit and not self.lifted:
             await self._grown.wait()

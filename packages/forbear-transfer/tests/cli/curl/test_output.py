@@ -273,7 +273,7 @@ def test_a_stream_is_not_held_back(env: dict[str, str], ended_by: signal.Signals
         assert process.stderr.read().strip() == ""
     endless = Answer(b"HTTP/1.1 200 OK\r\n\r\n" + b"line\n" * 200_000, "close")
     with Wire(endless) as server:
-        script = f'set -o pipefail; "$0" -m forbear.cli curl {server.url} | head -n 1'
+        script = f'set -o pipefail; "$0" -m forbear curl {server.url} | head -n 1'
         done = subprocess.run(["bash", "-c", script, FORBEAR[0]], env=env, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("line\n", 23)
     assert done.stderr.startswith("error: cannot write to stdout: the reader of stdout is gone\n")

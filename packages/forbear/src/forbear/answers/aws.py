@@ -7,8 +7,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
-from forbear.answers import NoAnswer, tables
+from forbear.answers import tables
 from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of, reason, unsafe_text
+from forbear.answers.errors import NoAnswer
 from forbear.answers.profile import ProfileChoice
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from forbear.answers import NoAnswer
 from forbear.answers.draft import Draft, Reader, percent_encode
+from forbear.answers.errors import NoAnswer
 from forbear.http.request import Request
 
 _LONG_NAMES = {

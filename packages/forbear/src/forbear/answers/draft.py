@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import SplitResult, quote, urlsplit
 
-from forbear.answers import NoAnswer
+from forbear.answers.errors import NoAnswer
 from forbear.http.request import METHODS, Request, find_similar_method
 
 Reader = Callable[[str], bytes | None]

@@ -5,8 +5,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
-from forbear.answers import NoAnswer, unreadable
+from forbear.answers import condition_warnings
 from forbear.answers.answer import Answer, FailureOutcome, outcome_of, reason, unsafe_text
+from forbear.answers.errors import NoAnswer
 from forbear.answers.profile import ProfileChoice
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import NOT_EXECUTED, Kind, Verdict
@@ -117,7 +118,7 @@ def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answe
         tuple(_outcomes(judgement, policy, verdict, unsafe_text(judgement, why_not(judgement, "the call")) + cure)),
         option if cure else None,
         tuple(codes.NAMES[number] for number in judgement.maybe_done),
-        warnings=unreadable.find_in_call(call, judgement),
+        warnings=condition_warnings.find_in_call(call, judgement),
         rule=judgement.why if isinstance(judgement, RpcJudgement) else None,
     )
 

@@ -8,9 +8,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from forbear.answers import NoAnswer, http
+from forbear.answers import http
 from forbear.answers.answer import reason
 from forbear.answers.draft import Draft
+from forbear.answers.errors import NoAnswer
 from forbear.answers.profile import ProfileChoice
 from forbear.core.check import is_list, is_mapping
 from forbear.core.dataclass import dataclass

@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from forbear import apis
-from forbear.answers import NoAnswer, unreadable
+from forbear.answers import condition_warnings
 from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of, reason, wait_text
+from forbear.answers.errors import NoAnswer
 from forbear.answers.grpc import find_rule
 from forbear.answers.profile import ProfileChoice
 from forbear.apis import find_api
@@ -22,7 +23,7 @@ from forbear.http import ranges
 from forbear.http.api import IN_USE, Api, IdempotencyKey
 from forbear.http.patterns import is_for_its_host
 from forbear.http.request import Request
-from forbear.http.vouch import NO_VOUCH, Vouch, option_for, vouched
+from forbear.http.vouch import NO_VOUCH, Vouch, apply_vouch, option_for
 from forbear.policy import Policy
 from forbear.services import registry
 from forbear.services.rfc9110 import RFC9110
@@ -70,7 +71,7 @@ def answer(request: Request, service: str | None, profile: ProfileChoice, overri
     policy, judge = policy_for(request, service, profile)
     if overrides.adjust is not None:
         policy = overrides.adjust(policy)
-    judgement = vouched(judge.classify(request), request, overrides.vouch)
+    judgement = apply_vouch(judge.classify(request), request, overrides.vouch)
     own = overrides.vouch.find_own_api(request.origin)
     key = None if own is None or judge != RFC9110 or judgement.refused is not None else own.key
     if key is not None and not key.add and key.header.lower() not in request.headers:
@@ -91,7 +92,7 @@ def answer(request: Request, service: str | None, profile: ProfileChoice, overri
         outcomes,
         option if has_cure else None,
         judgement.maybe_done,
-        warnings=unreadable.find_in_request(request, judgement),
+        warnings=condition_warnings.find_in_request(request, judgement),
         rule=find_rule(request.host, request.method, path_of(request)) if judgement.operation is None else None,
         more={"session": judgement.session, "api": _name_api(request, own)},
     )

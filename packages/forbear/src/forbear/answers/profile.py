@@ -3,7 +3,7 @@
 `forbear.services.policies` says which names there are.
 """
 
-from forbear.answers import NoAnswer
+from forbear.answers.errors import NoAnswer
 from forbear.core.dataclass import dataclass
 from forbear.core.presets import PRESETS
 from forbear.policy import Policy

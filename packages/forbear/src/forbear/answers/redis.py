@@ -4,8 +4,9 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from forbear.answers import NoAnswer, tables
+from forbear.answers import tables
 from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of, reason, unsafe_text
+from forbear.answers.errors import NoAnswer
 from forbear.answers.profile import ProfileChoice
 from forbear.core.service import cure_for
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind

@@ -4,20 +4,21 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from forbear.answers import NoAnswer, aws, curl, grpc, http, redis
+from forbear.answers import aws, curl, grpc, http, redis
 from forbear.answers.answer import Answer, reason
 from forbear.answers.draft import Draft
+from forbear.answers.errors import NoAnswer
 from forbear.answers.profile import ProfileChoice
 from forbear.core.check import is_mapping, shown
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.evidence.sent import AwsCall
 from forbear.grpc.call import GrpcCall
-from forbear.http.request import METHODS, READS, Request, joined
+from forbear.http.request import METHODS, READS, Request, join_headers
 from forbear.judges.functions import judge_alone
 from forbear.services.policies import RECOMMENDED
+from forbear.services.redis.command_words import Command, octets
 from forbear.services.redis.service import classify
-from forbear.services.redis.words import Command, octets
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -230,7 +231,7 @@ def _headers(headers: object) -> dict[str, str]:
     """Return headers with lower-case names, {} for None; TypeError for what is no mapping."""
     if headers is not None and not hasattr(headers, "items"):
         raise TypeError(f"`headers` must map names to values, got a {type(headers).__qualname__}")
-    return {} if headers is None else joined(cast("Mapping[str, str]", headers))
+    return {} if headers is None else join_headers(cast("Mapping[str, str]", headers))
 
 
 def _bytes(body: object) -> bytes | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import chain
 
-from forbear.answers import NoAnswer
+from forbear.answers.errors import NoAnswer
 from forbear.core.service import TableEntry
 from forbear.services import registry
 

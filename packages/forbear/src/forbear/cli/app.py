@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from forbear.answers import NoAnswer
+from forbear.answers.errors import NoAnswer
 from forbear.cli.kit.output import EXIT_CODES, BadInput, Problem, leave_full_pipes, report, warn
 from forbear.core.check import find_similar
 

@@ -8,7 +8,7 @@ from types import AsyncGeneratorType, GeneratorType, GetSetDescriptorType, Membe
 
 from forbear.core.check import is_mapping
 from forbear.core.dataclass import dataclass
-from forbear.http.request import Request, join_lines, joined
+from forbear.http.request import Request, join_headers, join_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def headers_of(headers: object) -> "dict[str, str]":
         return join_lines(map(_LAST_TWO, headers[:MOST_HEADERS]))  # pyright: ignore[reportUnknownArgumentType]
     if type(headers) is not dict and package(headers) not in _MAPPINGS:
         return {}
-    return joined(headers, MOST_HEADERS)  # type: ignore[arg-type]
+    return join_headers(headers, MOST_HEADERS)  # type: ignore[arg-type]
 
 
 _LAST_TWO = itemgetter(slice(-2, None))

@@ -27,7 +27,7 @@ from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import GrpcCall, RpcSubject, is_rpc_service, resource_of, to_raw
-from forbear.grpc.vouch import ANY_RPC, NO_RPC_VOUCH, RpcVouch, vouched
+from forbear.grpc.vouch import ANY_RPC, NO_RPC_VOUCH, RpcVouch, apply_vouch
 from forbear.policy import Policy
 from forbear.run.answers import Broken
 from forbear.run.budget import HostBudgets
@@ -149,7 +149,7 @@ class Rpc:
             status = errors.status_of(error)
             code = errors.code_of(error) if status is None else status
             if status is not None:
-                judgement = judgement.replace(maybe_done=codes.over_http(judgement.maybe_done))
+                judgement = judgement.replace(maybe_done=codes.to_http(judgement.maybe_done))
             verdict = self.verdict(error, judgement)
             if on_error is not None and verdict.kind in (Kind.TRANSIENT, Kind.NOT_EXECUTED):
                 on_error(error)
@@ -197,7 +197,7 @@ class Rpc:
         """Return the judgement on a call with `message`; with `by_table`, the user's word does not count."""
         call = GrpcCall(self.method, message)
         judgement = rules.judge(call, self.service)
-        return judgement if by_table else vouched(judgement, call, ANY_RPC if is_vouched(call) else self.vouch)
+        return judgement if by_table else apply_vouch(judgement, call, ANY_RPC if is_vouched(call) else self.vouch)
 
     def verdict(self, error: Exception, judgement: Judgement) -> Verdict:
         """Return the verdict on a failed attempt, by the RPC's service; a policy that is no service's overrules it.

@@ -102,7 +102,7 @@ def find_read(rpc: "Rpc", retried: RetriedCall, error: Exception, message: objec
 
     word, judgement, call = rpc.vouch.settle, rpc.judge(message, by_table=True), GrpcCall(rpc.method, message)
     over_http = errors.status_of(error)
-    done = judgement.maybe_done if over_http is None else codes.over_http(judgement.maybe_done)
+    done = judgement.maybe_done if over_http is None else codes.to_http(judgement.maybe_done)
     if (errors.code_of(error) if over_http is None else over_http) not in done:
         return None
     if not is_in_doubt(retried.run, rpc.identify(message)) or next(open_scopes(OwnWrites), None) is not None:

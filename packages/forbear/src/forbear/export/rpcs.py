@@ -107,7 +107,7 @@ def _clients() -> list[dict[str, str]]:
 
 def code_names(outline: Outline) -> list[str]:
     """Return the names of the codes of gRPC that are worth a retry: UNAVAILABLE."""
-    return [codes.NAMES[code] for code in sorted(codes.among(outline.statuses))]
+    return [codes.NAMES[code] for code in sorted(codes.codes_for(outline.statuses))]
 
 
 def milliseconds(seconds: float) -> int:

@@ -44,7 +44,7 @@ def numbers(responses: Iterable[str]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(codes))
 
 
-def over_http(numbers: Iterable[int]) -> tuple[int, ...]:
+def to_http(numbers: Iterable[int]) -> tuple[int, ...]:
     """Return the HTTP statuses (400, 404, 409) by which REST transports report gRPC codes, each once.
 
     `numbers` are numbers of codes. Those that tables do not list as responses are left out.
@@ -52,7 +52,7 @@ def over_http(numbers: Iterable[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(_STATUSES[NAMES[number]] for number in numbers if NAMES[number] in _STATUSES))
 
 
-def among(statuses: Container[int]) -> frozenset[int]:
+def codes_for(statuses: Container[int]) -> frozenset[int]:
     """Return the numbers of the gRPC codes in `TRANSIENT` whose HTTP statuses are in `statuses`; others add no code."""
     return frozenset(code for code, status in TRANSIENT.items() if status in statuses)
 

@@ -1,6 +1,6 @@
 """Vouching for RPCs: the user's word that one may be executed twice, or that a status means it was not executed.
 
-The tables judge strictly. `vouched` raises their judgement where the user said so for the RPC, by patterns such as
+The tables judge strictly. `apply_vouch` raises their judgement where the user said so for the RPC, by patterns such as
 "/package.Service/Get*" or by a predicate.
 """
 
@@ -144,7 +144,7 @@ def _pattern(text: str, parameter: str) -> RpcPattern:
     return pattern
 
 
-def vouched(judgement: "Judgement", call: GrpcCall, vouch: RpcVouch) -> "Judgement":
+def apply_vouch(judgement: "Judgement", call: GrpcCall, vouch: RpcVouch) -> "Judgement":
     """Return the judgement, repeatable and `vouched` if the user vouches for the call and nothing refuses it.
 
     TypeError if a function of the user returns no bool.

@@ -92,13 +92,13 @@ def covers(covering: "Iterable[Cover]", request: object) -> bool:
     return all(any(pattern.covers(method, origin, request.target) for pattern in listed) for method in methods)
 
 
-def suggested(request: Request) -> tuple[str, ...]:
+def suggest_patterns(request: Request) -> tuple[str, ...]:
     """Return patterns that cover a request and no other, () if no pattern can.
 
     What may be a secret is `<fill in>`, which users replace: whatever reports hide, long segments, and queries.
     There is a pattern for the method, and one for each other method that an override header names.
 
-    >>> suggested_patterns(Request("POST", "api.example.com", "/search"))
+    >>> suggest_patterns(Request("POST", "api.example.com", "/search"))
     ('POST https://api.example.com/search',)
     """
     scheme, host, port = request.origin

@@ -151,7 +151,7 @@ OVERRIDES = ("x-http-method-override", "x-http-method", "x-method-override")
 """Headers, in lower case, by which many servers let a request name another method than its own."""
 
 
-def joined(headers: "Mapping[Any, Any]", limit: int | None = None) -> dict[str, str]:
+def join_headers(headers: "Mapping[Any, Any]", limit: int | None = None) -> dict[str, str]:
     """Return headers with lower-case names, as text; the values of lines with one name are joined by ", ".
 
     So a header that stands there twice is judged by all of its lines (RFC 9110 §5.2). Names and values may be bytes.
@@ -161,7 +161,7 @@ def joined(headers: "Mapping[Any, Any]", limit: int | None = None) -> dict[str, 
 
 
 def join_lines(pairs: "Iterable[tuple[Any, Any]]") -> dict[str, str]:
-    """Return headers as `joined` does, from pairs of name and value."""
+    """Return headers as `join_headers` does, from pairs of name and value."""
     lines: dict[str, str] = {}
     for name, value in pairs:
         key = (name if type(name) is str else _text_of(name)).lower()

@@ -1,6 +1,6 @@
 """Vouching: the user's word that a request may be executed twice.
 
-The tables judge strictly. `vouched` raises their judgement where the user said so for the method and origin of a
+The tables judge strictly. `apply_vouch` raises their judgement where the user said so for the method and origin of a
 request, by patterns such as "POST https://api.example.com/v1/search*" or by a predicate.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from forbear.core.record import Record
 from forbear.http.api import Api, check_apis
-from forbear.http.patterns import Cover, covers, patterns, suggested
+from forbear.http.patterns import Cover, covers, patterns, suggest_patterns
 from forbear.http.request import Request
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ class Vouch(Record):
     - `safe`: the requests that may be executed twice. A pattern, several, or a function that takes the `Request`.
     - `apis`: what is known of the APIs at some origins, with patterns of their own.
 
-    `patterns` follow from both. TypeError or ValueError for wrong ones. Example: see `vouched`.
+    `patterns` follow from both. TypeError or ValueError for wrong ones. Example: see `apply_vouch`.
     """
 
     __slots__ = ("safe", "apis", "patterns")
@@ -52,7 +52,7 @@ class Vouch(Record):
         return next((api for api in self.apis if api.is_for(origin)), None)
 
 
-def vouched(judgement: "Judgement", request: Request, vouch: Vouch) -> "Judgement":
+def apply_vouch(judgement: "Judgement", request: Request, vouch: Vouch) -> "Judgement":
     """Return the judgement, repeatable and `vouched` if the user vouches for the request; else return it as it is.
 
     A vouch only ever raises `repeatable`. It does not apply to batches and the like, which are refused, nor to requests
@@ -60,7 +60,7 @@ def vouched(judgement: "Judgement", request: Request, vouch: Vouch) -> "Judgemen
 
     >>> from forbear.services.rfc9110 import Rfc9110
     >>> request = Request("POST", "api.example.com", "/search")
-    >>> vouched(Rfc9110().classify(request), request, Vouch(safe="POST https://api.example.com/search")).repeatable
+    >>> apply_vouch(Rfc9110().classify(request), request, Vouch(safe="POST https://api.example.com/search")).repeatable
     True
     """
     safe = vouch.safe
@@ -74,7 +74,7 @@ def vouched(judgement: "Judgement", request: Request, vouch: Vouch) -> "Judgemen
 
 def option_for(request: Request) -> str:
     """Return the option by which to vouch for a request, with the patterns for it as they are written in Python."""
-    listed = [f'"{pattern}"' for pattern in suggested(request)]
+    listed = [f'"{pattern}"' for pattern in suggest_patterns(request)]
     if not listed:
         return "a function of the request as `safe`"
     safe = listed[0] if len(listed) == 1 else f"[{', '.join(listed)}]"

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["all_of", "listen"]
 
-LOGGER = "forbear"
-"""The name of the logger to which events are written by default."""
-
 _WARNING = 30  # logging.WARNING
 _default: "list[tuple[Logger, tuple[Listener, ...]]]" = []
 """Empty at first, then one pair: the logger "forbear" and a tuple of its listener, () until that is needed."""
@@ -75,7 +72,7 @@ def default_listeners() -> "tuple[Listener, ...]":
         logging: Any = sys.modules.get("logging")
         if logging is None or not hasattr(logging, "getLogger"):  # not loaded, or another thread is loading it
             return ()
-        _default.append((logging.getLogger(LOGGER), ()))
+        _default.append((logging.getLogger(_listeners.LOGGER), ()))
     logger, listeners = _default[0]
     if not (logger.hasHandlers() and logger.isEnabledFor(_WARNING)):
         return ()

@@ -8,7 +8,7 @@ import logging
 from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
 from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Recovered, Scheduled, WouldStop
-from forbear.observe import LOGGER
+from forbear.run.listeners import LOGGER
 from forbear.text.duration import show
 from forbear.text.redact import printable
 

@@ -1,8 +1,8 @@
 """Write events to structlog, one entry for each except `Failed`."""
 
 from forbear.core.events import Event, Failed
-from forbear.observe import LOGGER
 from forbear.observe.logging import fields, is_warning
+from forbear.run.listeners import LOGGER
 
 try:
     import structlog

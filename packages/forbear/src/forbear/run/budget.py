@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-_lock = [RLock()]  # one for all budgets; held for a few microseconds
-_forks = [0]  # how many forks lie between the first process and this one
+lock = [RLock()]  # one for all budgets; held for a few microseconds
+forks = [0]  # how many forks lie between the first process and this one
 
 
 def _unlock_in_child() -> None:
     """Replace the lock in a forked child: the thread that held it may not exist there. Count the fork."""
-    _lock[0] = RLock()
-    _forks[0] += 1
+    lock[0] = RLock()
+    forks[0] += 1
 
 
 if hasattr(os, "register_at_fork"):
@@ -77,7 +77,7 @@ class Budget:
         self._release: Any = getattr(self._counts, "release", None)
         self._wait: Any = getattr(self._counts, "wait", None)
         self._state = self._counts.start()
-        self._forked = _forks[0]
+        self._forked = forks[0]
 
     @classmethod
     def brooker(cls, capacity: float = 10, deposit: float = 0.1) -> "Self":
@@ -200,12 +200,12 @@ class Budget:
         before the step is done. Then `_state` is newer than the copy, and the step is repeated on the newer state.
         """
         now = current.get().monotonic()
-        with _lock[0]:
+        with lock[0]:
             while True:
                 before = self._state
                 after = before.copy()
-                if self._forked != _forks[0]:
-                    self._forked = _forks[0]
+                if self._forked != forks[0]:
+                    self._forked = forks[0]
                     if self._release is not None:  # the attempts that it counts go on in the parent only
                         after = self._counts.start()
                 result = method(after, now, argument)
@@ -264,16 +264,16 @@ class HostBudgets(Budget):
     def of(self, host: str, service: str = "") -> Budget:
         """Return the budget of `host` (in any case) and `service`; functions that call one host share it, too."""
         key = host.lower(), service
-        with _lock[0]:
+        with lock[0]:
             budget = self._kept.get(key) or self._live.get(key)
         if budget is None:
             try:
                 made = self._spare.pop()
             except IndexError:  # it is used up; asking first would race with other threads
                 made = self._make_one()
-            with _lock[0]:
+            with lock[0]:
                 budget = self._live.setdefault(key, made)  # another thread may have made one
-        with _lock[0]:
+        with lock[0]:
             self._kept.pop(key, None)
             self._kept[key] = budget
             while len(self._kept) > self._arguments[1]:

@@ -114,7 +114,7 @@ def unsafe_by_evidence(
     if judge is not None and not judge.is_bare(error):
         handled = None
         if context_of(error) is not None and call[0] is not None:
-            handled = handled_at_call(error, sys._getframe(1))
+            handled = find_handled_at_call(error, sys._getframe(1))
         evidence = judge.find(error, handled)
         if evidence is not None:
             judgement = judge.judge(evidence, error, RunContext(run, *call, read))
@@ -136,7 +136,7 @@ def unsafe_by_evidence(
     return None
 
 
-def handled_at_call(error: BaseException, frame: "FrameType | None") -> BaseException | None:
+def find_handled_at_call(error: BaseException, frame: "FrameType | None") -> BaseException | None:
     """Return the exception in the chain of `error` that a caller of the loop was handling, None without one.
 
     Python puts it into the chain, but it shows nothing of this call. The loop is the frames of forbear from `frame`

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     Listener = Callable[[Event], object]
 
+LOGGER = "forbear"
+"""The name of the logger to which events are written by default."""
+
 
 def set_process_listeners(provide: "Callable[[], tuple[Listener, ...]]") -> None:
     """Set the function that returns the process's listeners, in place of the earlier one.

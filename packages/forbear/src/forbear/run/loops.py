@@ -1,4 +1,4 @@
-"""The sync and async loops: call the function, get the seconds to wait from the run, sleep, call again.
+"""The sync and async loops: call the function, get a grant from the run, wait as it says, call again.
 
 `call` and `acall` make one run. `wrap` and `awrap` return a decorated function, whose first attempt needs no `Run`,
 unless the plan has a budget, `on_result`, `on_success`, `key` or an attempt timeout. So the modules of a run are loaded

@@ -46,7 +46,7 @@ class AttemptTimeout(TimeoutError):
     """
 
 
-def expired(seconds: float) -> AttemptTimeout:
+def make_timeout(seconds: float) -> AttemptTimeout:
     """Return the AttemptTimeout of an attempt that took longer than `seconds`."""
     from forbear.text.duration import show  # `import forbear` does not load it
 
@@ -100,14 +100,14 @@ class within:  # noqa: N801 - used like a function
         if self._timer is None:
             self._scope.__exit__(kind, error, traceback)
             if self._scope.cancelled_caught:
-                raise expired(self._seconds)
+                raise make_timeout(self._seconds)
             return
         try:
             await self._timer.__aexit__(kind, error, traceback)
         except TimeoutError as timed_out:
             error = timed_out
         if isinstance(error, TimeoutError) and self._timer.expired():
-            raise expired(self._seconds) from error
+            raise make_timeout(self._seconds) from error
 
 
 class Runtime:

@@ -23,7 +23,7 @@ from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safet
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import Metadata, is_rpc_service
-from forbear.http.request import READS, Request, joined, request_ids
+from forbear.http.request import READS, Request, join_headers, request_ids
 from forbear.policy import Policy
 from forbear.run.runtime import current_runtime
 from forbear.waits import Wait, add_wait, find_wait, find_wait_of_rpc
@@ -50,7 +50,7 @@ def headers_of(error: object) -> dict[str, str]:
 
 def lower_names(headers: Any) -> dict[str, str]:
     """Return headers with lower-case names as text, {} for anything but a mapping; of the first 1000 lines."""
-    return joined(headers, _MOST_HEADERS) if is_mapping(headers) or _is_message(headers) else {}
+    return join_headers(headers, _MOST_HEADERS) if is_mapping(headers) or _is_message(headers) else {}
 
 
 def body_of(error: object) -> bytes:

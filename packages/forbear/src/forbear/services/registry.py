@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forbear.services.cloud_storage import hosts as cloud_storage_hosts
-from forbear.services.iam import everywhere
+from forbear.services.iam import any_api
 from forbear.tables import google_apis
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class _Location(NamedTuple):
     serves: Callable[[str, str], bool] | None = None
 
 
-_HOMES = {
+_LOCATIONS = {
     "cloud_storage": _Location((), ("google.storage.",), cloud_storage_hosts.serves),
     "iam": _Location(
         ("iam", "iamcredentials"),
@@ -43,18 +43,18 @@ _HOMES = {
 _NAMED = ("elasticsearch", "graphql", "kubernetes", "llm", "oauth", "slack")
 """Services that only an Api names, by `service=`, or an SDK. They have no policy of their own."""
 
-_BY_API = {api: name for name, home in _HOMES.items() for api in home.apis}
-_BY_TEST = [(name, home.serves) for name, home in _HOMES.items() if home.serves is not None]
+_BY_API = {api: name for name, location in _LOCATIONS.items() for api in location.apis}
+_BY_TEST = [(name, location.serves) for name, location in _LOCATIONS.items() if location.serves is not None]
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all services, such as "cloud_storage" and "rfc9110"."""
-    return tuple(_HOMES)
+    return tuple(_LOCATIONS)
 
 
 def names_for_apis() -> tuple[str, ...]:
     """Return the names of the services that an Api may name: those of `names()`, and some that have no hosts."""
-    return (*_HOMES, *_NAMED)
+    return (*_LOCATIONS, *_NAMED)
 
 
 def service(name: str) -> "Service":
@@ -114,9 +114,9 @@ def find_rpc(method: str, host: str = "") -> "RpcService | None":
     'iam'
     """
     plain = method.removeprefix("/")
-    name = next((name for name, home in _HOMES.items() if plain.startswith(home.packages)), None)
+    name = next((name for name, location in _LOCATIONS.items() if plain.startswith(location.packages)), None)
     if name is None:
-        name = "iam" if everywhere.rpc_method_of(plain) else _name(host, "")
+        name = "iam" if any_api.rpc_method_of(plain) else _name(host, "")
     return None if name is None else _module(name).RECOMMENDED
 
 
@@ -127,7 +127,7 @@ def _name(host: str, path: str) -> str | None:
         if serves(host, path):
             return name
     known = _BY_API.get(google_apis.api(host) or "")
-    return known or ("iam" if everywhere.serves(host, path) else None)
+    return known or ("iam" if any_api.serves(host, path) else None)
 
 
 @lru_cache(maxsize=256)
@@ -138,6 +138,6 @@ def _is_known(host: str) -> bool:
 
 
 def _module(name: str) -> Any:
-    if name not in _HOMES and name != "llm":
-        raise KeyError(f"a service must be one of {', '.join(_HOMES)}, got {name!r}")
+    if name not in _LOCATIONS and name != "llm":
+        raise KeyError(f"a service must be one of {', '.join(_LOCATIONS)}, got {name!r}")
     return import_module(f"forbear.services.{name}")

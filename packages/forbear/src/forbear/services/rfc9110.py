@@ -142,7 +142,7 @@ def _judge_as_rpc(request: Request) -> Judgement:
         why = ruled.why if isinstance(ruled, RpcJudgement) and not ruled.conditions else None
         return _NEVER.replace(safety=ruled.safety, conditions=ruled.conditions, unknown=why)
     met = re.sub("_(.)", lambda match: match[1].upper(), ruled.met or "")
-    done = codes.over_http(ruled.maybe_done)
+    done = codes.to_http(ruled.maybe_done)
     return known.replace(met=f"{met}=" if met in ("etag", "uid", "requestId") else None, maybe_done=(*done, 412))
 
 

@@ -11,7 +11,7 @@ from forbear.core import check
 from forbear.core.budget import TokenBucket, micro
 from forbear.core.events import Event
 from forbear.run import budget as local
-from forbear.run import late, listeners
+from forbear.run import late_grant, listeners
 from forbear.run.judges import check_notified
 from forbear.shared_budget.client_link import ClientLink, check_client
 from forbear.shared_budget.link import Address, SocketLink, parse_url
@@ -90,7 +90,7 @@ class SharedBudget(local.Budget):
     __slots__ = ("_address", "_arguments", "_client", "_forks", "_on_event", "_share", "name", "window")
 
     is_shared: ClassVar[bool] = True
-    open_grant = late.LateGrant
+    open_grant = late_grant.LateGrant
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class SharedBudget(local.Budget):
         else:
             check_client(url_or_client)
             self._client = url_or_client
-        self._forks = local._forks[0]
+        self._forks = local.forks[0]
         self._share = self._new_share()
         _open[id(self)] = self
 
@@ -157,7 +157,7 @@ class SharedBudget(local.Budget):
         """Return whether a retry is granted: by the own token, or by the server within 5 ms."""
         answer = self.ask()
         if isinstance(answer, PendingGrant):
-            answer.wait(late.LOOK)
+            answer.wait(late_grant.LOOK)
             return answer.end()
         return answer
 
@@ -167,7 +167,7 @@ class SharedBudget(local.Budget):
 
     def put(self, *, retried: bool) -> None:
         """Count a success; `retried` is not read."""
-        if self._forks == local._forks[0]:
+        if self._forks == local.forks[0]:
             self._share.put()
         else:
             self._find_share().put()
@@ -178,7 +178,7 @@ class SharedBudget(local.Budget):
         This happens at the normal end of a process. Call it where a process does not end so: at the end of a serverless
         function, or in a child of multiprocessing.
         """
-        self._pay_in(late.LOOK, last=False)
+        self._pay_in(late_grant.LOOK, last=False)
 
     def _pay_in(self, seconds: float, *, last: bool) -> None:
         """Wait for the answers that are still to come, since a late grant is credit, too; then pay in."""
@@ -196,12 +196,12 @@ class SharedBudget(local.Budget):
 
     def _find_share(self) -> ProcessShare:
         """Return the share of this process; a forked child gets a new one, which owns nothing."""
-        if self._forks != local._forks[0]:
-            with local._lock[0]:  # itself new in the child
-                if self._forks != local._forks[0]:
+        if self._forks != local.forks[0]:
+            with local.lock[0]:  # itself new in the child
+                if self._forks != local.forks[0]:
                     parents = self._share
                     self._share = self._new_share()
-                    self._forks = local._forks[0]
+                    self._forks = local.forks[0]
                     parents.link.close()  # the child's copy; the parent's connection stays open
         return self._share
 

@@ -90,7 +90,7 @@ class Health:
 
 @dataclass(slots=True)
 class PendingGrant:
-    """A command of `share` on its way, and its answer; see `forbear.run.late.LateAnswer` for the methods.
+    """A command of `share` on its way, and its answer; see `forbear.run.late_grant.LateAnswer` for the methods.
 
     It was `sent` at a monotonic time, for a retry or (`pays` only) without one. `answer` is None until it is known; a
     lost ask is a refusal. It is `overdue` once its run has stopped looking for it. A run that ended without the answer

@@ -102,7 +102,7 @@ class TableService(Record):
         DEADLINE_EXCEEDED are transient where `statuses` has 429, 500, 503 and 504. All others are permanent. That
         includes UNKNOWN, DATA_LOSS and UNIMPLEMENTED, although HTTP maps them to statuses of 5xx.
         """
-        return grpc_status.verdict(code, codes.among(self.statuses), read=not judgement.mutation)
+        return grpc_status.verdict(code, codes.codes_for(self.statuses), read=not judgement.mutation)
 
     def _find(self, request: Request, path: str, query: str) -> Judgement | None:
         apis, name = self._apis(), google_apis.api(request.host)

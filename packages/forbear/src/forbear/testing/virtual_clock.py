@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from forbear.core import check
-from forbear.run.runtime import Runtime, current, expired, in_trio
+from forbear.run.runtime import Runtime, current, in_trio, make_timeout
 
 if TYPE_CHECKING:
     import asyncio
@@ -81,7 +81,7 @@ class VirtualTime:
             with trio.CancelScope() as scope, self._alarm(seconds, scope.cancel):
                 yield
             if scope.cancelled_caught:
-                raise expired(seconds)
+                raise make_timeout(seconds)
         else:
             import asyncio
 
@@ -93,7 +93,7 @@ class VirtualTime:
                         yield
             except TimeoutError as error:
                 if timer.expired():
-                    raise expired(seconds) from error
+                    raise make_timeout(seconds) from error
                 raise
 
     @contextmanager

@@ -5,13 +5,13 @@ import pytest
 from forbear.services.redis.batch import classify_many, classify_transaction
 from forbear.services.redis.service import classify, commands, examine
 from forbear.services.redis.table import CommandJudgement
-from forbear.services.redis.vouch import UNVOUCHED, option_for, safe_commands, vouched
+from forbear.services.redis.vouch import UNVOUCHED, apply_vouch, option_for, safe_commands
 
 
 def judged(line: str, *safe: str) -> CommandJudgement:
     """Return the judgement on a command in a line, with the user's word."""
     judgement, words = examine(line.split(), frozenset())
-    return vouched(judgement, words, safe_commands(safe))
+    return apply_vouch(judgement, words, safe_commands(safe))
 
 
 def together(lines: str, *safe: str) -> bool:
@@ -101,11 +101,11 @@ def test_the_judgement_is_only_raised() -> None:
     """A judgement stays as it is without a vouch, if it is refused, and if it is repeatable already."""
     strict = classify(["INCR", "k"])
     safe = frozenset({"INCR", "GET"})
-    assert vouched(strict, ["INCR", "k"], UNVOUCHED) is strict
+    assert apply_vouch(strict, ["INCR", "k"], UNVOUCHED) is strict
     refused = strict.replace(refused="for a reason")
-    assert vouched(refused, ["INCR", "k"], safe) is refused
+    assert apply_vouch(refused, ["INCR", "k"], safe) is refused
     read = classify(["GET", "k"])
-    assert vouched(read, ["GET", "k"], safe) is read
+    assert apply_vouch(read, ["GET", "k"], safe) is read
 
 
 @pytest.mark.parametrize(

@@ -147,15 +147,15 @@ def check_format(template: str) -> None:
             raise BadInput(f"-w has no variable {match[1]!r} here", f"the variables are {', '.join(VARIABLES)}")
 
 
-def formatted(template: str, values: Mapping[str, Any]) -> str:
+def format_output(template: str, values: Mapping[str, Any]) -> str:
     """Return a format of `-w` with its variables and escapes replaced."""
 
-    def replaced(match: re.Match[str]) -> str:
+    def replace(match: re.Match[str]) -> str:
         if match[1] is not None:
             return str(values.get(match[1], ""))
         return _ESCAPES[match[2]] if match[2] else "%"
 
-    return _VARIABLE.sub(replaced, template)
+    return _VARIABLE.sub(replace, template)
 
 
 def _find_mode(path: Path) -> int:

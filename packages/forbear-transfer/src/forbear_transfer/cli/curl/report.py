@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from forbear.adapters import Judgement, dataclass, hide_in_path, suggested_patterns
+from forbear.adapters import Judgement, dataclass, hide_in_path, suggest_patterns
 from forbear.cli.kit.output import EventPrinter, advise
 from forbear.events import Attempt, Event, GaveUp, Reason, Recovered, Report, Scheduled
 from forbear_transfer.cli.curl.hop import Hop
@@ -71,7 +71,7 @@ class HopReport:
         judgement, request = self.judgement, self.hop.request
         if report.reason is not Reason.UNSAFE or judgement.refused is not None or judgement.session:
             return
-        options = " ".join(f"--safe '{pattern}'" for pattern in suggested_patterns(request))
+        options = " ".join(f"--safe '{pattern}'" for pattern in suggest_patterns(request))
         if options:
             advise(f"if a second execution does no harm, vouch for it: {options}")
 

@@ -17,13 +17,13 @@ from forbear.adapters import (
     ProfileChoice,
     Request,
     Vouch,
+    apply_vouch,
     current_runtime,
     dataclass,
     explain_request,
     field,
     policy_for_request,
     redact,
-    vouched,
 )
 from forbear.answers import Answer
 from forbear.cli.kit.options import PolicyOptions, apply_options
@@ -39,7 +39,7 @@ from forbear_transfer.cli.curl.errors import (
     is_of_run,
 )
 from forbear_transfer.cli.curl.hop import BadRedirect, Hop, next_hop
-from forbear_transfer.cli.curl.output import Sink, file_or_stdout, formatted, head_of, open_sink
+from forbear_transfer.cli.curl.output import Sink, file_or_stdout, format_output, head_of, open_sink
 from forbear_transfer.cli.curl.report import HopReport, print_json
 from forbear_transfer.cli.curl.settings import CurlSettings
 
@@ -63,7 +63,7 @@ class Rules:
         """Return the policy for a request, and the judgement on it, with what the user vouches for."""
         request = hop.request
         policy, service = policy_for_request(request, self.service, self.profile)
-        judgement = vouched(service.classify(request), request, Vouch(self.safe, self.apis_for(request)))
+        judgement = apply_vouch(service.classify(request), request, Vouch(self.safe, self.apis_for(request)))
         return self.adjust(policy), judgement
 
     def adjust(self, policy: Policy) -> Policy:
@@ -223,7 +223,7 @@ class CurlRun:
             "time_total": f"{current_runtime().monotonic() - self._started:.6f}",
             "url_effective": str(hop.url),
         }
-        click.echo(formatted(template, variables), nl=False)
+        click.echo(format_output(template, variables), nl=False)
 
     def _count_sent(self, request: httpx.Request) -> None:
         if self._settings.has("verbose"):

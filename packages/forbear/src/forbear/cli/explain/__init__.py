@@ -77,7 +77,8 @@ class _ExplainOptions(TypedDict):
 
 def _complete_words(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the services or operations of AWS that begin with what is typed after the word aws."""
-    from forbear.answers import NoAnswer, aws
+    from forbear.answers import aws
+    from forbear.answers.errors import NoAnswer
 
     words: list[str] = [*(ctx.params.get("words") or ())]
     if words[:1] != ["aws"] or len(words) > 2:

@@ -22,7 +22,7 @@ from forbear.run.runtime import current_runtime
 from forbear.services.at_least_once import option_for
 from forbear.services.aws.errors import verdict_of_exception
 from forbear.services.aws.service import classify
-from forbear.services.aws.vouch import AwsVouch, vouched
+from forbear.services.aws.vouch import AwsVouch, apply_vouch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class AwsAttempts:
         judgement, verdict = table, outcome.verdict
         try:
             call = AwsCall(self._name, self._operation, self._parameters)
-            judgement = vouched(table, call, self._vouch)
+            judgement = apply_vouch(table, call, self._vouch)
             verdict = self._rule(outcome)
         except Exception as broken:  # raised by a function of the user
             proven = outcome.verdict.kind is Kind.NOT_EXECUTED
@@ -133,7 +133,7 @@ class AwsAttempts:
         call = AwsCall(self._name, self._operation, self._parameters)
         return Sent(
             "botocore", "aws", self._name, call
-        ), lambda: vouched(classify(self._operation, self._parameters), call, self._vouch).vouched
+        ), lambda: apply_vouch(classify(self._operation, self._parameters), call, self._vouch).vouched
 
     def rewind(self) -> bool:
         """Go back to where the body was if it is a file, and return whether it can; one in memory always can."""

@@ -28,7 +28,7 @@ from forbear.exchange.http.send import ORIGINAL, Body, Variation
 from forbear.exchange.interrupt import has_frame
 from forbear.http.bodies import AsyncOnce
 from forbear.http.ranges import coding
-from forbear.http.request import joined
+from forbear.http.request import join_headers
 from forbear.http.status import TRANSIENT_STATUSES, reason, verdict_of_refusal
 from forbear.run.runtime import within
 
@@ -151,7 +151,7 @@ class AiohttpPort(AsyncPort[ClientResponse]):
         is_coded = bool(coding(original))
         if not is_coded and response.status < 400 and "retry-after" not in original:
             return original
-        headers = joined(original)  # as other clients do
+        headers = join_headers(original)  # as other clients do
         if is_coded:
             headers["accept-ranges"] = "none"
             headers.pop("content-length", None)

@@ -18,7 +18,7 @@ from forbear.core.chain import chain
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety, Verdict
 from forbear.exchange.http.send import ChunkSession, Variation
-from forbear.http.request import Request, joined
+from forbear.http.request import Request, join_headers
 from forbear.services import errors
 from forbear.services.cloud_storage.service import RECOMMENDED
 from forbear.services.errors import ErrorVerdicts, verdict_of_one_request
@@ -57,7 +57,7 @@ def request_of_call(arguments: Mapping[str, Any]) -> Request:
     data = arguments.get("data")
     target = f"/storage/v1{arguments['path']}?{urlencode(query, doseq=True)}"
     body = b"" if data is None else (data if isinstance(data, str) else json.dumps(data)).encode()
-    return Request(arguments["method"], "storage.googleapis.com", target, joined(headers), body)
+    return Request(arguments["method"], "storage.googleapis.com", target, join_headers(headers), body)
 
 
 def request_of_error(error: BaseException) -> Request | None:
@@ -74,7 +74,7 @@ def request_of_upload(method: str, address: str, headers: Mapping[str, Any], con
     """Return the request with this method, URL (`address`), headers and body; `content` None is an unknown body."""
     url = urlsplit(address)
     target = url._replace(scheme="", netloc="", fragment="").geturl()
-    return Request(method, url.netloc, target, joined(headers), content, url.scheme)
+    return Request(method, url.netloc, target, join_headers(headers), content, url.scheme)
 
 
 def request_of(request: Any) -> Request:

@@ -20,7 +20,7 @@ from forbear.exchange.http.responses import CONTINUED, LOOK, SHOWN, is_read_at_o
 from forbear.exchange.http.send import Body, Fixed, Variation
 from forbear.http.api import IdempotencyKey
 from forbear.http.patterns import is_for_its_host
-from forbear.http.request import READS, Request, identify, is_signed, joined
+from forbear.http.request import READS, Request, identify, is_signed, join_headers
 from forbear.run import ledger
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.harm import is_used
@@ -264,12 +264,12 @@ class HttpCall(Start, ABC):
         scheme, port = self._scheme_and_port()
 
         def describe(content: bytes | None) -> Request:
-            return Request(method, host, target, joined(headers), content, scheme, port)
+            return Request(method, host, target, join_headers(headers), content, scheme, port)
 
         if key is not None and not is_for_its_host(describe(None)):
             key = None
         name = None if method in READS else service.token_header if key is None else key.header
-        lines = {} if name is None else joined(headers)
+        lines = {} if name is None else join_headers(headers)
         if name is not None and key is None and is_signed(target, lines.get("authorization", "")):
             name = None
         own = None if name is None else lines.get(name.lower())

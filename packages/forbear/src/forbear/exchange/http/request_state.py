@@ -14,7 +14,7 @@ from forbear.exchange.call_state import FORBIDDEN
 from forbear.exchange.http.send import ChunkSession
 from forbear.http.api import IdempotencyKey
 from forbear.http.request import Request, method_label
-from forbear.http.vouch import Vouch, option_for, vouched
+from forbear.http.vouch import Vouch, apply_vouch, option_for
 from forbear.policy import Policy
 from forbear.run.judge_slot import RunContext
 from forbear.run.vouching import is_vouched
@@ -67,7 +67,7 @@ class RequestState:
     def judgement(self) -> Judgement:
         """The safety of the request, as its service judges it or the adapter's user vouches for it; kept once made."""
         if self._judgement is None:
-            self._judgement = vouched(self.service.classify(self.request), self.request, self._vouch)
+            self._judgement = apply_vouch(self.service.classify(self.request), self.request, self._vouch)
             if self._judgement.session and not self._judgement.repeatable:
                 self._session = ChunkSession.of(self.request)
         return self._judgement

@@ -11,7 +11,7 @@ from forbear.core.record import Record
 from forbear.core.verdict import PERMANENT
 from forbear.exchange.call_state import check_word
 from forbear.http.patterns import covers, patterns
-from forbear.http.request import OVERRIDES, Request, identify, is_signed, joined
+from forbear.http.request import OVERRIDES, Request, identify, is_signed, join_headers
 from forbear.http.status import reason
 from forbear.http.vouch import check_flag
 from forbear.run.doubt import leave_same_unknown, was_left_unknown
@@ -116,7 +116,7 @@ class ReadBack:
 
     def add(self, status: int, headers: "Mapping[str, str]", content: bytes | None) -> None:
         """Add the response to the next read; `content` is None if it was too long to be read."""
-        self._headers = joined(headers)
+        self._headers = join_headers(headers)
         from json import loads  # only after a conflict
 
         from forbear.services.cloud_storage.settling import Reading

@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from forbear.services.redis.words import Argument, keyword, octets
+from forbear.services.redis.command_words import Argument, keyword, octets
 
 # The index of the timeout among the arguments, and how many of its units are a second. A timeout of 0 is no limit.
 _TIMEOUTS: dict[bytes, tuple[int, float]] = {

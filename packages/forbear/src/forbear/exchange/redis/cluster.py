@@ -19,8 +19,8 @@ from forbear.exchange.redis.descriptions import SentCommands, describe_command, 
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.run.grant import Grant
+from forbear.services.redis.command_words import Command
 from forbear.services.redis.vouch import Safe
-from forbear.services.redis.words import Command
 
 T = TypeVar("T")
 

@@ -15,10 +15,10 @@ from forbear.exchange.call_state import judge_described
 from forbear.run.ledger import Entry, enter, has_reads, note_read
 from forbear.run.scope import Scope, has_open_scopes, open_scopes
 from forbear.services.redis.batch import classify_many
+from forbear.services.redis.command_words import Command
 from forbear.services.redis.service import CLAIMS, CYCLE, commands, examine, explain_refusal, read_commands
 from forbear.services.redis.table import PROMISES, CommandJudgement, Promise
-from forbear.services.redis.vouch import UNVOUCHED, Safe, option_for, vouched
-from forbear.services.redis.words import Command
+from forbear.services.redis.vouch import UNVOUCHED, Safe, apply_vouch, option_for
 
 if TYPE_CHECKING:
     from forbear.exchange.call_state import Described
@@ -100,7 +100,7 @@ def describe_command(
     (False, 'INCR may have been executed and must not be executed twice')
     """
     judgement, words = examine(command, _promises(at_once=at_once))
-    judgement = vouched(judgement, words, safe)
+    judgement = apply_vouch(judgement, words, safe)
     return SentCommands(
         judgement.operation or "unknown command",
         judgement.repeatable,

@@ -21,10 +21,10 @@ from forbear.exchange.redis.descriptions import (
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import failure_of, is_refused, is_watch_error, verdict_of
 from forbear.run.switch import is_off
+from forbear.services.redis.command_words import Command
 from forbear.services.redis.errors import BEGIN_AGAIN
 from forbear.services.redis.table import CommandJudgement
 from forbear.services.redis.vouch import Safe
-from forbear.services.redis.words import Command
 
 if TYPE_CHECKING:
     from forbear.run.grant import Grant

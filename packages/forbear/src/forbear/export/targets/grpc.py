@@ -43,7 +43,7 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
     service = judge if is_rpc_service(judge) else None
     if service is not None:
         listed = safe_methods(outline, service, names)
-        retried = [codes.NAMES[code] for code in sorted(codes.among(outline.statuses))]
+        retried = [codes.NAMES[code] for code in sorted(codes.codes_for(outline.statuses))]
         outline.says("errors")
     else:
         listed = [(name, True) for name in sorted(names or [""])]

@@ -64,7 +64,7 @@ def _operations(loaders: Any, service: str) -> tuple[str, ...]:
     return tuple(loader.load_service_model(service, "service-2")["operations"]) if known else ()
 
 
-def vouched(judgement: AwsJudgement, call: AwsCall, vouch: AwsVouch) -> AwsJudgement:
+def apply_vouch(judgement: AwsJudgement, call: AwsCall, vouch: AwsVouch) -> AwsJudgement:
     """Return the judgement, repeatable and `vouched` if the user vouches for the call, by `safe` or an open scope."""
     safe = vouch.safe
     if judgement.repeatable:

@@ -139,7 +139,7 @@ class CloudStorage(Record):
         """
         if is_redirect(code, metadata):
             return TRANSIENT
-        return grpc_status.verdict(code, codes.among(self.statuses), read=not judgement.mutation)
+        return grpc_status.verdict(code, codes.codes_for(self.statuses), read=not judgement.mutation)
 
 
 @cache

@@ -23,7 +23,7 @@ from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
 from forbear.services import errors
 from forbear.services.errors import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
-from forbear.services.iam import everywhere
+from forbear.services.iam import any_api
 from forbear.tables import google_apis
 from forbear.tables.google_apis import ReadBody
 from forbear.tables.operations import HttpOperation, RpcOperation, http_operation, rpc_operation
@@ -106,9 +106,9 @@ class Iam(AccessService):
         if judgement.operation is not None or google_apis.api(request.host) in self.files:
             return judgement
         path, query = preconditions.split(request.target)
-        name = everywhere.method_of(path)
+        name = any_api.method_of(path)
         usual = ("GET", "POST") if name == "getIamPolicy" else ("POST",)
-        if name is None or request.method not in usual or everywhere.is_storage(request.host):
+        if name is None or request.method not in usual or any_api.is_storage(request.host):
             return judgement
         if preconditions.is_cut(request.target) or set(method_overrides(request.headers)) - {request.method}:
             return judgement
@@ -116,7 +116,7 @@ class Iam(AccessService):
 
     def classify_call(self, call: GrpcCall) -> Judgement:
         judgement = super().classify_call(call)
-        name = everywhere.rpc_method_of(call.method) if judgement.operation is None else None
+        name = any_api.rpc_method_of(call.method) if judgement.operation is None else None
         return judgement if name is None else _rpc(call.name, name).judge(call.message)
 
 

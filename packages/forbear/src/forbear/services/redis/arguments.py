@@ -7,7 +7,16 @@ unknown word is such a case, because a newer server may give it any meaning.
 
 from collections.abc import Callable, Mapping
 
-from forbear.services.redis.words import Argument, Command, Options, OptionValues, integer, is_id, keyword, octets
+from forbear.services.redis.command_words import (
+    Argument,
+    Command,
+    Options,
+    OptionValues,
+    integer,
+    is_id,
+    keyword,
+    octets,
+)
 
 Rule = Callable[[Command], bool]
 Read = Callable[[Command], OptionValues]

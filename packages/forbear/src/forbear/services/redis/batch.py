@@ -17,10 +17,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
+from forbear.services.redis.command_words import Argument, Command, is_word, keyword, octets
 from forbear.services.redis.service import NOTHING, classify, examine
 from forbear.services.redis.table import CommandJudgement, Promise
-from forbear.services.redis.vouch import UNVOUCHED, Safe, vouched
-from forbear.services.redis.words import Argument, Command, is_word, keyword, octets
+from forbear.services.redis.vouch import UNVOUCHED, Safe, apply_vouch
 
 _ENTANGLED = "its outcome depends on what another command sent with it changes"
 
@@ -94,7 +94,7 @@ def classify_transaction(
 def _judge(command: Command, promised: AbstractSet[Promise], safe: Safe) -> tuple[CommandJudgement, Command]:
     """Return the judgement on a command by itself, with the user's word, and the command split into words."""
     judgement, words = examine(command, promised)
-    return vouched(judgement, words, safe), words
+    return apply_vouch(judgement, words, safe), words
 
 
 def _as_one(block: list[CommandJudgement]) -> list[CommandJudgement]:

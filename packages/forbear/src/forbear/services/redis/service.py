@@ -12,8 +12,8 @@ from forbear.core.record import Record
 from forbear.core.service import TableEntry, why_not
 from forbear.core.verdict import Safety
 from forbear.services.redis.arguments import LEAST, RULES, Rule
+from forbear.services.redis.command_words import Command, keyword, octets
 from forbear.services.redis.table import NAME, PROMISES, UNKNOWN, CommandJudgement, CommandRow, Promise, load
-from forbear.services.redis.words import Command, keyword, octets
 from forbear.tables.conditions import Term
 
 NOTHING: frozenset[Promise] = frozenset()

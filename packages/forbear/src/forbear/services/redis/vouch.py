@@ -11,9 +11,9 @@ from functools import cache
 from forbear.core.check import find_similar, list_values
 from forbear.core.service import OperationSet
 from forbear.core.verdict import Safety
+from forbear.services.redis.command_words import Command, keyword, octets
 from forbear.services.redis.service import commands
 from forbear.services.redis.table import CommandJudgement
-from forbear.services.redis.words import Command, keyword, octets
 
 Safe = frozenset[str]
 """The names of the commands that the user vouches for, in upper case: "INCR", "CLIENT KILL"."""
@@ -41,7 +41,7 @@ def safe_commands(safe: "str | Iterable[str]") -> Safe:
     return frozenset(map(_check_name, list_values(safe, rule)))
 
 
-def vouched(judgement: CommandJudgement, command: Command, safe: Safe) -> CommandJudgement:
+def apply_vouch(judgement: CommandJudgement, command: Command, safe: Safe) -> CommandJudgement:
     """Return the judgement, repeatable and `vouched` if the user vouches for the command and nothing refuses it."""
     if not safe or judgement.repeatable or judgement.refused is not None:
         return judgement

@@ -11,7 +11,7 @@ from forbear.core.service import Judgement
 from forbear.core.verdict import CONFLICT, Safety
 from forbear.grpc.call import GrpcCall
 from forbear.http.request import Request
-from forbear.services.iam import everywhere
+from forbear.services.iam import any_api
 from forbear.services.iam.service import RECOMMENDED
 from forbear.services.registry import find, find_rpc, recommend
 from forbear.services.rfc9110 import RFC9110
@@ -141,7 +141,7 @@ def published(wanted: tuple[str, ...]) -> Iterator[tuple[str, str, str, str]]:
         document = json.loads(text if "IamP" in text else "{}")
         for method in methods(document):
             name = method["id"].rpartition(".")[2]
-            if name in everywhere.METHODS:
+            if name in any_api.METHODS:
                 path = f"/{document['servicePath']}{method.get('flatPath') or method['path']}"
                 host = document["rootUrl"].removeprefix("https://").strip("/")
                 yield host, method["httpMethod"], path.replace("{", "").replace("}", ""), name

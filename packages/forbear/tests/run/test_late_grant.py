@@ -8,7 +8,7 @@ import pytest
 from forbear.core.backoff import Constant
 from forbear.core.report import report
 from forbear.run.budget import Budget
-from forbear.run.late import AGAIN, LateGrant
+from forbear.run.late_grant import AGAIN, LateGrant
 from forbear.run.stopping import stop_on
 from forbear.testing.virtual_clock import VirtualRuntime, clock, virtual_time
 from forbear_testkit.run.cases import BUSY, Busy
