@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from forbear.core.chain import MOST, chain, find_wrapped, list_errors, read, walk
+from forbear.core.chain import MOST, chain, entries_of, find_wrapped, innermost_of, list_errors, read, walk
 
 
 class Reasoned(Exception):
@@ -121,3 +121,24 @@ def test_a_cause_that_is_the_context_is_walked_once() -> None:
     error = ValueError("lost", cause)
     error.__cause__ = error.__context__ = cause
     assert list_errors(error, None, 50) == (error, cause)
+
+
+def test_entries_of_a_traceback() -> None:
+    """They come from the outermost, where the error is held, to the innermost, which raised it."""
+
+    def fail() -> None:
+        raise ValueError
+
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - it has no text
+        fail()
+    names = [entry.tb_frame.f_code.co_name for entry in entries_of(caught.value.__traceback__)]
+    assert names == ["test_entries_of_a_traceback", "fail"]
+    innermost = innermost_of(caught.value)
+    assert innermost is not None
+    assert innermost.tb_frame.f_code is fail.__code__
+
+
+def test_an_error_that_nobody_raised_has_no_entries() -> None:
+    """A response may hold such an error."""
+    assert list(entries_of(None)) == []
+    assert innermost_of(ValueError()) is None
