@@ -2,50 +2,31 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
-import forbear
 from forbear.core.record import reports_made
 from forbear.core.service import Judgement
-from forbear.core.verdict import Safety
 from forbear.http.request import Place
 from forbear.run import harm, ledger
 from forbear.run.ledger import Entries, Entry, enter, note_read
-from forbear.testing import virtual_time
-
-WHY = "it has charged somebody"
-SAFE = Judgement("shop", None, Safety.ALWAYS, repeatable=True)
-HARMFUL = Judgement("shop", None, Safety.NEVER, refused=WHY)
-IN_DOUBT = Judgement("shop", None, Safety.ALWAYS, repeatable=True, maybe_done=(409,))
-POLICY = forbear.retry(ValueError, attempts=3, timeout=None, backoff=forbear.Constant(5))
+from forbear_testkit.run.ledgers import (
+    HARMFUL,
+    IN_DOUBT,
+    POLICY,
+    SAFE,
+    empty_ledger,
+    entry_of,
+    own_entries,
+    work_in_thread,
+)
 
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Begin with an empty ledger, in virtual time."""
-    monkeypatch.setattr(ledger, "_of_threads", dict[int, Entries]())
-    harm.watch()
-    with virtual_time():
+    with empty_ledger(monkeypatch):
         yield
-
-
-def entry_of(judgement: Judgement) -> Entry:
-    """Return an entry with this judgement."""
-    return Entry(lambda *_: judgement)
-
-
-def own() -> Entries:
-    """Return the entries of this thread."""
-    return ledger._of_threads[threading.get_ident()]
-
-
-def in_thread(work: Callable[[], object]) -> None:
-    """Do some work in another thread, which has no context of this one."""
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
 
 
 def numbered(*entries: Entry) -> Entries:
@@ -162,27 +143,27 @@ def test_sweeping_a_thread() -> None:
     """Outside of runs everything goes; what the attempt under way has sent or read stays for its judgement."""
     for count in (1, 2, 0, 1):
         enter(entry_of(HARMFUL))
-        assert len(own()) == count
-    assert own().lost == reports_made.now - 1
-    own().clear()
+        assert len(own_entries()) == count
+    assert own_entries().lost == reports_made.now - 1
+    own_entries().clear()
     for count in (1, 2, 0, 1):
         note_read(("GET", "a"))
-        assert len(own().reads) == count
-    own().reads.clear()
+        assert len(own_entries().reads) == count
+    own_entries().reads.clear()
 
     def work() -> None:
         for number in range(1, 4):
             enter(entry_of(HARMFUL))
             note_read(("GET", number))
-        assert (len(own()), len(own().reads)) == (3, 3)
-        own().clear()
+        assert (len(own_entries()), len(own_entries().reads)) == (3, 3)
+        own_entries().clear()
         raise LookupError
 
     note_read(("GET", "before"))
     enter(entry_of(HARMFUL))
     with pytest.raises(LookupError):
         POLICY.call(work)
-    assert own().lost == reports_made.now - 6
+    assert own_entries().lost == reports_made.now - 6
 
 
 @pytest.mark.usefixtures("_small")
@@ -225,7 +206,7 @@ def test_threads_that_have_ended(
     monkeypatch.setattr(ledger, "_FEW_THREADS", few)
     monkeypatch.setattr(ledger, "_IS_OF_THREADS", are_threads)
     ledger._of_threads.update({-1: Entries(), -2: Entries(), threading.get_ident(): Entries()})
-    in_thread(lambda: note_read("a"))
+    work_in_thread(lambda: note_read("a"))
     assert (len(ledger._of_threads), ledger._swept[0]) == (kept, then), ended
 
 

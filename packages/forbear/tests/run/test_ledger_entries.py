@@ -1,8 +1,7 @@
 """The ledger as an adapter uses it: what it enters is judged, remembered and dropped, in threads and async calls."""
 
 import asyncio
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,40 +10,29 @@ import pytest
 import forbear
 from forbear.core.record import reports_made
 from forbear.core.service import Judgement
-from forbear.core.verdict import Safety
 from forbear.events import Reason, WouldStop
 from forbear.run import harm, ledger
 from forbear.run.judge_slot import modes
-from forbear.run.ledger import Entries, Entry, enter, has_reads, note_read, reads_in, replace, why_not_again
+from forbear.run.ledger import Entry, enter, has_reads, note_read, reads_in, replace, why_not_again
 from forbear.run.runtime import current
 from forbear.run.state import Run
-from forbear.testing import virtual_time
-
-WHY = "it has charged somebody"
-SAFE = Judgement("shop", None, Safety.ALWAYS, repeatable=True)
-HARMFUL = Judgement("shop", None, Safety.NEVER, refused=WHY)
-IN_DOUBT = Judgement("shop", None, Safety.ALWAYS, repeatable=True, maybe_done=(409,))
-POLICY = forbear.retry(ValueError, attempts=3, timeout=None, backoff=forbear.Constant(5))
+from forbear_testkit.run.ledgers import (
+    HARMFUL,
+    IN_DOUBT,
+    POLICY,
+    SAFE,
+    WHY,
+    empty_ledger,
+    entry_of,
+    own_entries,
+    work_in_thread,
+)
 
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Begin with an empty ledger, in virtual time."""
-    monkeypatch.setattr(ledger, "_of_threads", dict[int, Entries]())
-    harm.watch()
-    with virtual_time() as time:
-        time.advance(50)  # so that no run begins at zero
+    with empty_ledger(monkeypatch):
         yield
-
-
-def entry_of(judgement: Judgement) -> Entry:
-    """Return an entry with this judgement."""
-    return Entry(lambda *_: judgement)
-
-
-def own() -> Entries:
-    """Return the entries of this thread."""
-    return ledger._of_threads[threading.get_ident()]
 
 
 def run_of(policy: forbear.Policy = POLICY, *, awaits: bool = False) -> Run:
@@ -56,13 +44,6 @@ def run_of(policy: forbear.Policy = POLICY, *, awaits: bool = False) -> Run:
 def why(run: Run, **options: Any) -> str | None:
     """Return why the attempt of a run must not be repeated."""
     return why_not_again(run, len, (), {}, **options)
-
-
-def in_thread(work: Callable[[], object]) -> None:
-    """Do some work in another thread, which has no context of this one."""
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
 
 
 @pytest.mark.parametrize("form", ["sync", "async"])
@@ -128,10 +109,10 @@ def test_a_large_request_is_judged_at_once() -> None:
 def test_numbers() -> None:
     """Each entry and each read gets the next number, by which a run sees that something was sent."""
     first = enter(entry_of(SAFE))
-    assert reports_made.now == first == own()[0].number
+    assert reports_made.now == first == own_entries()[0].number
     note_read(("GET", "a"))
     assert reports_made.now == first + 1
-    assert own().reads == [(first + 1, ("GET", "a"))]
+    assert own_entries().reads == [(first + 1, ("GET", "a"))]
     assert enter(entry_of(SAFE)) == first + 2
 
 
@@ -171,14 +152,14 @@ def test_who_has_read_something() -> None:
             note_read(("GET", "a"))
         await asyncio.to_thread(look)
         await POLICY.acall(inner)
-        in_thread(look)
+        work_in_thread(look)
 
     asyncio.run(POLICY.acall(outer, reads=False))
     assert seen == [False, False, False]
     seen.clear()
     asyncio.run(POLICY.acall(outer, reads=True))
     look()
-    in_thread(look)
+    work_in_thread(look)
     assert seen == [True, True, False, True, False]
 
 
@@ -188,12 +169,12 @@ def test_what_an_attempt_has_read() -> None:
     note_read(("GET", "before"))
     run = run_of()
     assert reads_in(run) == []
-    in_thread(lambda: note_read(("GET", "elsewhere")))
+    work_in_thread(lambda: note_read(("GET", "elsewhere")))
     assert reads_in(run) == []
     note_read(("GET", "a"))
     note_read("https://shop.example/b")
     assert reads_in(run) == [("GET", "a"), "https://shop.example/b"]
-    run.reports = own().reads[-1][0] - 1
+    run.reports = own_entries().reads[-1][0] - 1
     assert reads_in(run) == ["https://shop.example/b"]
     run.reports += 1
     note_read(("GET", "c"))
@@ -212,7 +193,7 @@ def test_what_an_attempt_has_read() -> None:
     asyncio.run(main())
     run = run_of()
     note_read(("GET", "here"))
-    in_thread(lambda: elsewhere.extend(reads_in(run)))
+    work_in_thread(lambda: elsewhere.extend(reads_in(run)))
     assert elsewhere == []
 
 
@@ -244,18 +225,18 @@ def test_what_was_dropped_unjudged() -> None:
     """Entries and reads of the attempt that are lost count as a request that must not be repeated."""
     run = run_of()
     enter(entry_of(SAFE))
-    own().lost = run.reports
+    own_entries().lost = run.reports
     assert why(run) is None
-    own().lost_reads = run.reports
+    own_entries().lost_reads = run.reports
     assert why(run) is None
-    own().lost_reads += 1
+    own_entries().lost_reads += 1
     assert why(run) == (
         "the attempt has sent more than 1000 requests that may not be repeated blindly; decorate the function that "
         "does the work on one item"
     )
-    own().clear()
+    own_entries().clear()
     assert why(run) is None
-    own().lost = run.reports + 1
+    own_entries().lost = run.reports + 1
     assert why(run) == ledger.LOST
     enter(entry_of(HARMFUL))
     assert why(run) == WHY
@@ -312,7 +293,7 @@ def test_an_entry_in_the_place_of_another() -> None:
             enter(each)
         replace(entry, other)
         assert [list(log.entries)[-2] for log in (outer, inner)] == [other, other]
-        assert (own()[0], own()[1], len(own())) == (twin, other, 3)
+        assert (own_entries()[0], own_entries()[1], len(own_entries())) == (twin, other, 3)
         assert len(outer.entries) == 3
 
     asyncio.run(main())

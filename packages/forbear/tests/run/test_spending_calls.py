@@ -80,7 +80,7 @@ class PoolTimeout(OSError):
 
 
 class Inner(PoolTimeout):
-    """One whose base says so."""
+    """An error whose base class has such a name."""
 
 
 LATE = TRANSIENT.replace(timed_out=True)
